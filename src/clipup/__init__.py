@@ -1,0 +1,1 @@
+"""Train controllers without backpropagation: PGPE with the ClipUp optimizer."""

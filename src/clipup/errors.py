@@ -1,0 +1,60 @@
+"""Every error that clipup raises on purpose, under one root.
+
+A message is one line: what was expected, what arrived, what to do. Most classes also derive from the built-in that
+a caller would expect (``ValueError`` for a bad argument), so code that knows nothing of clipup can still catch them.
+"""
+
+from __future__ import annotations
+
+
+class ClipUpError(Exception):
+    """Root of all errors raised by clipup on purpose."""
+
+
+class InvalidArgument(ClipUpError, ValueError):
+    """An argument, flag or configuration value breaks a rule."""
+
+
+class InvalidFitness(ClipUpError, ValueError):
+    """The fitnesses that were told cannot be used: wrong number, or not finite where that matters."""
+
+
+class WrongOrder(ClipUpError, RuntimeError):
+    """A call came at a moment when it has no meaning, such as ``tell`` without ``ask``."""
+
+
+class Diverged(ClipUpError, ArithmeticError):
+    """The search left the range of float32; nothing was changed."""
+
+
+class StateMismatch(ClipUpError, ValueError):
+    """A saved state does not belong to the object that it is loaded into."""
+
+
+class MissingDependency(ClipUpError, ImportError):
+    """An optional library is not installed."""
+
+    @classmethod
+    def of(cls, library: str, *, extra: str) -> MissingDependency:
+        """Return the error for `library`, which is part of the optional dependencies named `extra`."""
+        return cls(f"{library} is not installed; install it with: pip install 'clipup[{extra}]'")
+
+
+class UnknownEnvironment(InvalidArgument):
+    """No engine has an environment of that name."""
+
+
+class EnvironmentFault(ClipUpError, RuntimeError):
+    """An environment raised, never ended, or broke its own interface."""
+
+
+class FileFault(ClipUpError, ValueError):
+    """A file is unreadable, damaged, or of a format newer than this version of clipup."""
+
+
+class RunExists(ClipUpError, RuntimeError):
+    """A run directory is already there and would be overwritten."""
+
+
+class RunBusy(ClipUpError, RuntimeError):
+    """Another process is working on the same run directory."""

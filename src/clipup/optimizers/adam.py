@@ -1,0 +1,82 @@
+"""Adam, for gradient ascent (Kingma and Ba, 2015, Algorithm 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from clipup.errors import StateMismatch
+from clipup.optimizers.protocol import (
+    State,
+    StateValue,
+    Vector,
+    as_gradient,
+    check_decay,
+    check_positive,
+    load_vector,
+    stored,
+)
+
+
+class Adam:
+    """Steps scaled, per coordinate, by running averages of the gradient and of its square.
+
+    The recursion, with both averages starting at zero and t counting from 1::
+
+        mean   = beta1 * mean   + (1 - beta1) * g
+        square = beta2 * square + (1 - beta2) * g**2
+        return step_size * (mean / (1 - beta1**t)) / (sqrt(square / (1 - beta2**t)) + epsilon)
+
+    The defaults are those of Kingma and Ba, which the paper uses too. Deviations: none but the sign, as we maximize.
+
+    >>> Adam(step_size=0.1).ascent([5.0, -0.001]).round(6)
+    array([ 0.1     , -0.099999])
+    """
+
+    kind: ClassVar[str] = "adam"
+
+    def __init__(self, step_size: float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8) -> None:
+        self.step_size = check_positive("step_size", step_size)
+        self.beta1 = check_decay("beta1", beta1)
+        self.beta2 = check_decay("beta2", beta2)
+        self.epsilon = check_positive("epsilon", epsilon)
+        self._steps = 0
+        self._mean: Vector | None = None
+        self._square: Vector | None = None
+
+    def __repr__(self) -> str:
+        return f"Adam(step_size={self.step_size}, beta1={self.beta1}, beta2={self.beta2}, epsilon={self.epsilon})"
+
+    def ascent(self, gradient: ArrayLike) -> Vector:
+        """Return the step for this gradient and advance both averages."""
+        g = as_gradient(gradient, self._mean)
+        mean = np.zeros_like(g) if self._mean is None else self._mean
+        square = np.zeros_like(g) if self._square is None else self._square
+        self._steps += 1
+        self._mean = self.beta1 * mean + (1 - self.beta1) * g
+        self._square = self.beta2 * square + (1 - self.beta2) * np.square(g)
+        unbiased_mean = self._mean / (1 - self.beta1**self._steps)
+        unbiased_square = self._square / (1 - self.beta2**self._steps)
+        return self.step_size * unbiased_mean / (np.sqrt(unbiased_square) + self.epsilon)
+
+    def state_dict(self) -> State:
+        """Return both averages and the number of steps made."""
+        return {
+            "kind": self.kind,
+            "steps": self._steps,
+            "mean": stored(self._mean),
+            "square": stored(self._square),
+        }
+
+    def load_state_dict(self, state: Mapping[str, StateValue]) -> None:
+        """Go on from saved averages."""
+        mean, square = load_vector(self.kind, state, "mean"), load_vector(self.kind, state, "square")
+        steps = state.get("steps")
+        if not isinstance(steps, int) or steps < 0 or (mean is None) != (square is None):
+            raise StateMismatch(f"the adam state needs a count of steps and both averages, got steps={steps!r}")
+        if mean is not None and square is not None and mean.shape != square.shape:
+            raise StateMismatch(f"adam's averages must be of one size, got {mean.size} and {square.size}")
+        self._steps, self._mean, self._square = steps, mean, square

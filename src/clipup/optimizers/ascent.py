@@ -1,0 +1,82 @@
+"""Plain and heavy-ball gradient ascent, the baselines that ClipUp builds on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from numpy.typing import ArrayLike
+
+from clipup.errors import StateMismatch
+from clipup.optimizers.protocol import (
+    State,
+    StateValue,
+    Vector,
+    as_gradient,
+    check_decay,
+    check_positive,
+    load_vector,
+    stored,
+)
+
+
+class GradientAscent:
+    """The plain rule ``return step_size * g``: its step is as long as the fitness scale makes the gradient.
+
+    >>> GradientAscent(step_size=0.5).ascent([2.0, -4.0])
+    array([ 1., -2.])
+    """
+
+    kind: ClassVar[str] = "ascent"
+
+    def __init__(self, step_size: float) -> None:
+        self.step_size = check_positive("step_size", step_size)
+
+    def __repr__(self) -> str:
+        return f"GradientAscent(step_size={self.step_size})"
+
+    def ascent(self, gradient: ArrayLike) -> Vector:
+        """Return the scaled gradient."""
+        return self.step_size * as_gradient(gradient, None)
+
+    def state_dict(self) -> State:
+        """Return the kind alone: there is no state."""
+        return {"kind": self.kind}
+
+    def load_state_dict(self, state: Mapping[str, StateValue]) -> None:
+        """Check that the state is of this kind."""
+        if state.get("kind") != self.kind:
+            raise StateMismatch(f"a state of a {self.kind!r} optimizer is needed, got one of {state.get('kind')!r}")
+
+
+class HeavyBall:
+    """Polyak's momentum (1964): ``v = momentum * v + step_size * g; return v``.
+
+    >>> ball = HeavyBall(step_size=1.0, momentum=0.5)
+    >>> ball.ascent([4.0]), ball.ascent([0.0])
+    (array([4.]), array([2.]))
+    """
+
+    kind: ClassVar[str] = "heavy-ball"
+
+    def __init__(self, step_size: float, momentum: float = 0.9) -> None:
+        self.step_size = check_positive("step_size", step_size)
+        self.momentum = check_decay("momentum", momentum)
+        self._velocity: Vector | None = None
+
+    def __repr__(self) -> str:
+        return f"HeavyBall(step_size={self.step_size}, momentum={self.momentum})"
+
+    def ascent(self, gradient: ArrayLike) -> Vector:
+        """Return the new velocity."""
+        pull = self.step_size * as_gradient(gradient, self._velocity)
+        self._velocity = pull if self._velocity is None else self.momentum * self._velocity + pull
+        return self._velocity.copy()
+
+    def state_dict(self) -> State:
+        """Return the velocity (empty before the first step)."""
+        return {"kind": self.kind, "velocity": stored(self._velocity)}
+
+    def load_state_dict(self, state: Mapping[str, StateValue]) -> None:
+        """Go on from a saved velocity."""
+        self._velocity = load_vector(self.kind, state, "velocity")

@@ -1,0 +1,87 @@
+"""What every optimizer offers: a step for a gradient, and its state."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from clipup.errors import InvalidArgument, StateMismatch
+
+Vector = NDArray[np.float64]
+StateValue = NDArray[np.generic] | int | float | str
+State = dict[str, StateValue]
+
+
+@runtime_checkable
+class Optimizer(Protocol):
+    """Turns a gradient into a step to be added to the solution: we maximize.
+
+    The hyperparameters are fixed at construction; everything that changes from step to step is in the state.
+    """
+
+    kind: ClassVar[str]
+
+    def ascent(self, gradient: ArrayLike) -> Vector:
+        """Return the step for this gradient and advance the state. The gradient is not changed."""
+        ...
+
+    def state_dict(self) -> State:
+        """Return the state as numpy arrays, ints, floats and strings."""
+        ...
+
+    def load_state_dict(self, state: Mapping[str, StateValue]) -> None:
+        """Go on from a state that `state_dict` gave; a state of another kind is refused and nothing changes."""
+        ...
+
+
+def norm(vector: Vector) -> float:
+    """Return the Euclidean norm, by numpy's own pairwise sum: a BLAS may give other bits with other thread counts."""
+    return math.sqrt(float(np.square(vector).sum()))
+
+
+def as_gradient(gradient: ArrayLike, like: Vector | None) -> Vector:
+    """Return the gradient as a float64 vector, or refuse it before any state changes."""
+    vector = np.asarray(gradient, dtype=np.float64)
+    if vector.ndim != 1 or (like is not None and like.shape != vector.shape):
+        expected = "a vector" if like is None else f"a vector of {like.size} numbers, as in earlier steps"
+        raise InvalidArgument(f"the gradient must be {expected}, got shape {vector.shape}")
+    if not np.isfinite(vector).all():
+        raise InvalidArgument(
+            f"the gradient must be finite, got {np.count_nonzero(~np.isfinite(vector))} non-finite of {vector.size}"
+        )
+    return vector
+
+
+def check_positive(name: str, value: float) -> float:
+    """Return `value` as a float, or refuse it: positive and finite."""
+    if not (isinstance(value, int | float | np.number) and math.isfinite(value) and value > 0):
+        raise InvalidArgument(f"{name} must be a positive number, got {value!r}")
+    return float(value)
+
+
+def check_decay(name: str, value: float) -> float:
+    """Return `value` as a float, or refuse it: from 0 up to, not including, 1."""
+    if not (isinstance(value, int | float | np.number) and 0 <= value < 1):
+        raise InvalidArgument(f"{name} must be at least 0 and less than 1, got {value!r}")
+    return float(value)
+
+
+def load_vector(kind: str, state: Mapping[str, StateValue], key: str) -> Vector | None:
+    """Return a copy of the vector `key` of a saved state; an empty one means that no step was made yet."""
+    if state.get("kind") != kind:
+        raise StateMismatch(f"a state of a {kind!r} optimizer is needed, got one of {state.get('kind')!r}")
+    value = state.get(key)
+    if not isinstance(value, np.ndarray) or value.ndim != 1 or value.dtype != np.float64:
+        raise StateMismatch(f"the {kind} state needs a float64 vector {key!r}, got {type(value).__name__}")
+    if not np.isfinite(value).all():
+        raise StateMismatch(f"the {kind} state's {key!r} must be finite")
+    return value.astype(np.float64) if value.size else None
+
+
+def stored(vector: Vector | None) -> Vector:
+    """Return a copy of the vector for a saved state; empty when there is none yet."""
+    return np.empty(0) if vector is None else vector.copy()

@@ -1,0 +1,165 @@
+"""Noise as a function of its index.
+
+Direction ``i`` of generation ``k`` of a run with seed ``s`` is the stream of standard normals that Philox, a
+counter-based generator, gives for the key ``s`` and the counter ``(i, k)``. Nothing else enters: any process can make
+any candidate from a center, a standard deviation and three integers, in any order, as often as it likes.
+
+Candidates are numbered within their generation. Candidate ``2i`` lies at ``center + stdev * direction(i)`` and
+candidate ``2i + 1`` is its mirror image about the center.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clipup.errors import InvalidArgument
+
+FloatArray = NDArray[np.float32]
+
+# The second half of Philox's 128-bit key names what the numbers are for, so that other uses of the run's seed (such as
+# the seeds of episodes) can never meet the stream of directions.
+_DIRECTIONS = 0x636C6970_75700001
+
+SEED_LIMIT = 2**64
+_INDEX_LIMIT = 2**63
+
+
+def check_seed(seed: int) -> int:
+    """Return `seed` as an int, or refuse it: a seed is one 64-bit word of the generator's key."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < SEED_LIMIT:
+        raise InvalidArgument(f"seed must be an integer from 0 to 2**64 - 1, got {seed!r}")
+    return int(seed)
+
+
+def draw_seed() -> int:
+    """Return a fresh seed from the operating system's entropy."""
+    return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
+
+
+def each_direction(
+    seed: int, generation: int, start: int, stop: int, out: FloatArray
+) -> Iterator[tuple[int, FloatArray]]:
+    """Yield ``(i, direction i)`` for i in ``start .. stop - 1``, written into the rows of `out` in turn.
+
+    `out` has shape ``(rows, dimension)``; row ``(i - start) % rows`` holds direction i until it is written again, so a
+    single row is enough to walk through any population.
+    """
+    # Setting the counter of one generator takes 2 µs, constructing a generator 20 µs (benchmarks/search_speed.py).
+    bits = np.random.Philox(key=np.array([seed, _DIRECTIONS], dtype=np.uint64))
+    generator = np.random.Generator(bits)
+    state = bits.state
+    counter: NDArray[np.uint64] = state["state"]["counter"]
+    counter[2] = generation
+    for index in range(start, stop):
+        counter[1] = index
+        bits.state = state
+        row = out[(index - start) % len(out)]
+        generator.standard_normal(dtype=np.float32, out=row)
+        yield index, row
+
+
+def directions(seed: int, generation: int, start: int, stop: int, dimension: int) -> FloatArray:
+    """Return directions ``start .. stop - 1`` of a generation: standard normals of shape ``(stop - start, dimension)``.
+
+    >>> few = directions(seed=1, generation=5, start=2, stop=4, dimension=3)
+    >>> many = directions(seed=1, generation=5, start=0, stop=9, dimension=3)
+    >>> bool((few == many[2:4]).all())
+    True
+    """
+    _check_range(generation, start, stop)
+    out = np.empty((stop - start, dimension), dtype=np.float32)
+    for _ in each_direction(check_seed(seed), generation, start, stop, out):
+        pass
+    return out
+
+
+def candidates(center: FloatArray, stdev: FloatArray, seed: int, generation: int, start: int, stop: int) -> FloatArray:
+    """Return candidates ``start .. stop - 1`` of a generation, of shape ``(stop - start, dimension)``, float32.
+
+    A pure function of its arguments: a worker that has the center, the standard deviation and the seed makes its own
+    share of the population, and any split of the range gives the same rows.
+
+    >>> center, stdev = np.zeros(3, np.float32), np.ones(3, np.float32)
+    >>> whole = candidates(center, stdev, seed=1, generation=0, start=0, stop=6)
+    >>> part = candidates(center, stdev, seed=1, generation=0, start=3, stop=5)
+    >>> bool((part == whole[3:5]).all() and (whole[0] == -whole[1]).all())
+    True
+    """
+    population, _ = _candidates(center, stdev, seed, generation, start, stop, keep=False)
+    return population
+
+
+def _candidates(
+    center: FloatArray,
+    stdev: FloatArray,
+    seed: int,
+    generation: int,
+    start: int,
+    stop: int,
+    *,
+    keep: bool,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the candidates and a buffer that, where asked to, has kept all of their directions."""
+    _check_range(generation, start, stop)
+    center, stdev = np.asarray(center, np.float32), np.asarray(stdev, np.float32)
+    first, last = start // 2, (stop + 1) // 2
+    population = np.empty((stop - start, center.size), dtype=np.float32)
+    noise = np.empty((last - first if keep else 1, center.size), dtype=np.float32)
+    delta = np.empty(center.size, dtype=np.float32)
+    for index, direction in each_direction(check_seed(seed), generation, first, last, noise):
+        np.multiply(stdev, direction, out=delta)
+        above, below = 2 * index - start, 2 * index + 1 - start
+        if above >= 0:
+            np.add(center, delta, out=population[above])
+        if below < len(population):
+            np.subtract(center, delta, out=population[below])
+    return population, noise
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """What a search wants evaluated next: candidates ``start .. stop - 1`` of one generation, not yet made.
+
+    A batch is a few integers and two vectors, so it can be sent anywhere; :meth:`candidates` makes the rows there.
+    """
+
+    seed: int
+    generation: int
+    start: int
+    stop: int
+    center: FloatArray
+    stdev: FloatArray
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    @property
+    def dimension(self) -> int:
+        """The number of parameters of a candidate."""
+        return self.center.size
+
+    def candidates(self, start: int | None = None, stop: int | None = None) -> FloatArray:
+        """Return candidates ``start .. stop - 1`` (indices within the generation; default: the whole batch)."""
+        first = self.start if start is None else start
+        last = self.stop if stop is None else stop
+        if not self.start <= first <= last <= self.stop:
+            raise InvalidArgument(
+                f"a range within the batch's candidates {self.start}..{self.stop} is needed, got {first}..{last}"
+            )
+        return candidates(self.center, self.stdev, self.seed, self.generation, first, last)
+
+    def candidates_and_directions(self) -> tuple[FloatArray, FloatArray]:
+        """Return the whole batch's candidates together with the directions they were made from."""
+        return _candidates(self.center, self.stdev, self.seed, self.generation, self.start, self.stop, keep=True)
+
+
+def _check_range(generation: int, start: int, stop: int) -> None:
+    if not (0 <= generation < _INDEX_LIMIT and 0 <= start <= stop < _INDEX_LIMIT):
+        raise InvalidArgument(
+            f"0 <= generation and 0 <= start <= stop are needed, got generation={generation}, "
+            f"start={start}, stop={stop}"
+        )

@@ -1,0 +1,161 @@
+"""From the outputs of a network to the actions of an environment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clipup.errors import InvalidArgument
+
+AnyArray = NDArray[np.generic]
+
+
+@dataclass(frozen=True)
+class Actions:
+    """How outputs become actions: clipped to a box, or the index of the largest.
+
+    Parameters
+    ----------
+    kind
+        ``"box"``: one output per number of the action; ``"discrete"``: one output per choice, the largest wins (the
+        first of several equal ones).
+    size
+        Number of outputs.
+    low, high
+        Bounds of a box, one number per output, infinite where there is none.
+    shape
+        Shape of one action of a box.
+    rescale
+        Whether outputs are clipped to [-1, 1] and then stretched over [low, high], instead of clipped to [low, high].
+    start
+        The action of a discrete space that the first output stands for.
+    dtype
+        Numpy type of the actions.
+    """
+
+    kind: Literal["box", "discrete"]
+    size: int
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+    shape: tuple[int, ...] = ()
+    rescale: bool = False
+    start: int = 0
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("box", "discrete"):
+            raise InvalidArgument(f"kind of actions must be 'box' or 'discrete', got {self.kind!r}")
+        if self.size < 1:
+            raise InvalidArgument(f"size of actions must be at least 1, got {self.size}")
+        if self.kind == "discrete":
+            return
+        if len(self.low) != self.size or len(self.high) != self.size or math.prod(self.shape) != self.size:
+            raise InvalidArgument(
+                f"a box of {self.size} numbers needs as many bounds and such a shape, got {len(self.low)} low, "
+                f"{len(self.high)} high, shape {self.shape}"
+            )
+        if self.rescale and not np.isfinite([self.low, self.high]).all():
+            raise InvalidArgument("rescale_actions needs finite bounds, but the action space is unbounded")
+
+    @classmethod
+    def box(
+        cls, low: NDArray[np.floating], high: NDArray[np.floating], *, rescale: bool = False, dtype: str = "float32"
+    ) -> Actions:
+        """Return the actions of a box with these bounds."""
+        return cls(
+            "box",
+            int(low.size),
+            tuple(float(value) for value in low.ravel()),
+            tuple(float(value) for value in high.ravel()),
+            tuple(low.shape),
+            rescale,
+            dtype=dtype,
+        )
+
+    @classmethod
+    def discrete(cls, choices: int, *, start: int = 0, dtype: str = "int64") -> Actions:
+        """Return the actions of a discrete space of `choices`."""
+        return cls("discrete", choices, start=start, dtype=dtype)
+
+    def to_dict(self) -> dict[str, str | int | bool | list[float | None] | list[int]]:
+        """Return the fields as JSON can hold them: a bound that is infinite is None."""
+        return {
+            "kind": self.kind,
+            "size": self.size,
+            "low": [value if math.isfinite(value) else None for value in self.low],
+            "high": [value if math.isfinite(value) else None for value in self.high],
+            "shape": list(self.shape),
+            "rescale": self.rescale,
+            "start": self.start,
+            "dtype": self.dtype,
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, object]) -> Actions:
+        """Return the actions that `to_dict` described."""
+        try:
+            kind = cast(Literal["box", "discrete"], fields["kind"])
+            dtype = np.dtype(str(fields["dtype"]))
+            low, high = cast(list[float | None], fields["low"]), cast(list[float | None], fields["high"])
+            if dtype.kind not in "fiu":
+                raise InvalidArgument(f"dtype of actions must be a number, got {dtype}")
+            return cls(
+                kind,
+                int(cast(int, fields["size"])),
+                tuple(-math.inf if value is None else float(value) for value in low),
+                tuple(math.inf if value is None else float(value) for value in high),
+                tuple(int(value) for value in cast(list[int], fields["shape"])),
+                bool(fields["rescale"]),
+                int(cast(int, fields["start"])),
+                dtype.name,
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidArgument(f"not a description of actions: {error}") from error
+
+    def converter(self) -> Converter:
+        """Return a callable that turns outputs (n, size) into actions, with the bounds prepared once."""
+        return Converter(self)
+
+    def apply(self, outputs: NDArray[np.float32]) -> AnyArray:
+        """Return the actions of outputs (n, size): (n, *shape) of a box, (n,) of a discrete space."""
+        return Converter(self)(outputs)
+
+
+class Converter:
+    """`Actions` made ready for a hot loop: bounds as arrays of the right type."""
+
+    def __init__(self, actions: Actions) -> None:
+        self._actions = actions
+        self._dtype = np.dtype(actions.dtype)
+        self._flat = len(actions.shape) == 1
+        self._low = np.asarray(actions.low, dtype=self._dtype)
+        self._high = np.asarray(actions.high, dtype=self._dtype)
+        self._bounded = bool(np.isfinite(self._low).any() or np.isfinite(self._high).any())
+        if actions.rescale:
+            self._middle = (self._high + self._low) / 2
+            self._half = (self._high - self._low) / 2
+
+    def __call__(self, outputs: NDArray[np.float32]) -> AnyArray:
+        """Return the actions of outputs (n, size); `outputs` itself is left alone."""
+        actions = self._actions
+        if actions.kind == "discrete":
+            choices = np.argmax(outputs, axis=1)
+            if actions.start:
+                choices += actions.start
+            return choices.astype(self._dtype, copy=False)
+        # Converted before clipping: float32(0.4) lies above the float64 bound 0.4.
+        values = cast(NDArray[np.floating], outputs.astype(self._dtype))
+        if actions.rescale:
+            np.maximum(values, -1.0, out=values)
+            np.minimum(values, 1.0, out=values)
+            values *= self._half
+            values += self._middle
+        if self._bounded:
+            np.maximum(values, self._low, out=values)
+            np.minimum(values, self._high, out=values)
+        return values if self._flat else values.reshape(len(values), *actions.shape)

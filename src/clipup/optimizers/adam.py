@@ -15,6 +15,7 @@ from clipup.optimizers.protocol import (
     Vector,
     as_gradient,
     check_decay,
+    check_overflow,
     check_positive,
     load_vector,
     stored,
@@ -55,12 +56,15 @@ class Adam:
         g = as_gradient(gradient, self._mean)
         mean = np.zeros_like(g) if self._mean is None else self._mean
         square = np.zeros_like(g) if self._square is None else self._square
-        self._steps += 1
-        self._mean = self.beta1 * mean + (1 - self.beta1) * g
-        self._square = self.beta2 * square + (1 - self.beta2) * np.square(g)
-        unbiased_mean = self._mean / (1 - self.beta1**self._steps)
-        unbiased_square = self._square / (1 - self.beta2**self._steps)
-        return self.step_size * unbiased_mean / (np.sqrt(unbiased_square) + self.epsilon)
+        steps = self._steps + 1
+        with np.errstate(over="ignore"):
+            mean = self.beta1 * mean + (1 - self.beta1) * g
+            square = self.beta2 * square + (1 - self.beta2) * np.square(g)
+            unbiased_mean, unbiased_square = mean / (1 - self.beta1**steps), square / (1 - self.beta2**steps)
+            step = self.step_size * unbiased_mean / (np.sqrt(unbiased_square) + self.epsilon)
+        check_overflow(self.kind, mean, square, step)
+        self._steps, self._mean, self._square = steps, mean, square
+        return step
 
     def state_dict(self) -> State:
         """Return both averages and the number of steps made."""
@@ -75,8 +79,10 @@ class Adam:
         """Go on from saved averages."""
         mean, square = load_vector(self.kind, state, "mean"), load_vector(self.kind, state, "square")
         steps = state.get("steps")
-        if not isinstance(steps, int) or steps < 0 or (mean is None) != (square is None):
-            raise StateMismatch(f"the adam state needs a count of steps and both averages, got steps={steps!r}")
-        if mean is not None and square is not None and mean.shape != square.shape:
-            raise StateMismatch(f"adam's averages must be of one size, got {mean.size} and {square.size}")
+        if isinstance(steps, bool) or not isinstance(steps, int) or steps < 0:
+            raise StateMismatch(f"the adam state needs a count of steps, got {steps!r}")
+        if not (steps == 0) == (mean is None) == (square is None):
+            raise StateMismatch(f"the adam state must have both averages after a step and none before, at step {steps}")
+        if mean is not None and square is not None and (mean.shape != square.shape or (square < 0).any()):
+            raise StateMismatch("adam's averages must be of one size, and that of the square not negative")
         self._steps, self._mean, self._square = steps, mean, square

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from clipup.errors import StateMismatch
@@ -14,6 +15,7 @@ from clipup.optimizers.protocol import (
     Vector,
     as_gradient,
     check_decay,
+    check_overflow,
     check_positive,
     load_vector,
     stored,
@@ -37,7 +39,10 @@ class GradientAscent:
 
     def ascent(self, gradient: ArrayLike) -> Vector:
         """Return the scaled gradient."""
-        return self.step_size * as_gradient(gradient, None)
+        with np.errstate(over="ignore"):
+            step = self.step_size * as_gradient(gradient, None)
+        check_overflow(self.kind, step)
+        return step
 
     def state_dict(self) -> State:
         """Return the kind alone: there is no state."""
@@ -69,9 +74,13 @@ class HeavyBall:
 
     def ascent(self, gradient: ArrayLike) -> Vector:
         """Return the new velocity."""
-        pull = self.step_size * as_gradient(gradient, self._velocity)
-        self._velocity = pull if self._velocity is None else self.momentum * self._velocity + pull
-        return self._velocity.copy()
+        with np.errstate(over="ignore", invalid="ignore"):
+            velocity = self.step_size * as_gradient(gradient, self._velocity)
+            if self._velocity is not None:
+                velocity += self.momentum * self._velocity
+        check_overflow(self.kind, velocity)
+        self._velocity = velocity
+        return velocity.copy()
 
     def state_dict(self) -> State:
         """Return the velocity (empty before the first step)."""

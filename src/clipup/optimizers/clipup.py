@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from clipup.errors import InvalidArgument, StateMismatch
 from clipup.optimizers.protocol import (
     State,
     StateValue,
     Vector,
     as_gradient,
     check_decay,
+    check_overflow,
     check_positive,
     load_vector,
     norm,
     stored,
 )
+
+_SHORTEST = float(np.finfo(np.float32).tiny)  # a shorter step would move no float32 center
 
 
 class ClipUp:
@@ -55,6 +60,8 @@ class ClipUp:
     def __init__(self, step_size: float, max_speed: float | None, momentum: float = 0.9) -> None:
         self.step_size = check_positive("step_size", step_size)
         self.max_speed = None if max_speed is None else check_positive("max_speed", max_speed)
+        if self.max_speed is not None and self.max_speed < _SHORTEST:
+            raise InvalidArgument(f"max_speed must be at least {_SHORTEST}, the smallest float32, got {max_speed!r}")
         self.momentum = check_decay("momentum", momentum)
         self.clipped = False
         self._velocity: Vector | None = None
@@ -65,17 +72,19 @@ class ClipUp:
     def ascent(self, gradient: ArrayLike) -> Vector:
         """Return the step for this gradient and advance the velocity."""
         g = as_gradient(gradient, self._velocity)
-        velocity = np.zeros_like(g) if self._velocity is None else self.momentum * self._velocity
-        # Divided by the largest entry first, so that no square under- or overflows at extreme fitness scales.
-        largest = float(np.abs(g).max(initial=0.0))
-        if largest > 0:
-            g = g / largest
-            velocity += g * (self.step_size / norm(g))
+        with np.errstate(over="ignore", invalid="ignore"):
+            velocity = np.zeros_like(g) if self._velocity is None else self.momentum * self._velocity
+            # Divided by the largest entry first, so that no square under- or overflows at extreme fitness scales.
+            largest = float(np.abs(g).max(initial=0.0))
+            if largest > 0:
+                pull = g / largest
+                velocity += pull * (self.step_size / norm(pull))
+        check_overflow(self.kind, velocity)
         speed = norm(velocity)
-        self.clipped = self.max_speed is not None and speed > self.max_speed
-        if self.max_speed is not None and self.clipped:
-            velocity *= self.max_speed / speed
-        self._velocity = velocity
+        clipped = self.max_speed is not None and speed > self.max_speed
+        if self.max_speed is not None and clipped:
+            velocity = _shortened(velocity, speed, self.max_speed)
+        self._velocity, self.clipped = velocity, clipped
         return velocity.copy()
 
     def state_dict(self) -> State:
@@ -84,5 +93,15 @@ class ClipUp:
 
     def load_state_dict(self, state: Mapping[str, StateValue]) -> None:
         """Go on from a saved velocity."""
-        self._velocity = load_vector(self.kind, state, "velocity")
-        self.clipped = bool(state.get("clipped", 0))
+        velocity, clipped = load_vector(self.kind, state, "velocity"), state.get("clipped")
+        if not isinstance(clipped, int):
+            raise StateMismatch(f"the {self.kind} state needs 'clipped' as 0 or 1, got {clipped!r}")
+        self._velocity, self.clipped = velocity, bool(clipped)
+
+
+def _shortened(velocity: Vector, speed: float, max_speed: float) -> Vector:
+    """Return the velocity at a norm of `max_speed`: rounding may leave it the last bit below, never above."""
+    ratio = max_speed / speed
+    while norm(shorter := velocity * ratio) > max_speed:
+        ratio = math.nextafter(ratio, 0.0)
+    return shorter

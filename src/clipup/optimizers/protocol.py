@@ -9,11 +9,14 @@ from typing import ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from clipup.errors import InvalidArgument, StateMismatch
+from clipup.errors import ClipUpError, Diverged, InvalidArgument, StateMismatch
 
 Vector = NDArray[np.float64]
 StateValue = NDArray[np.generic] | int | float | str
 State = dict[str, StateValue]
+
+# Entries whose squares, and the sum of as many of them as fit in memory, neither vanish nor overflow.
+_SAFE_TO_SQUARE = (1e-140, 1e140)
 
 
 @runtime_checkable
@@ -40,12 +43,28 @@ class Optimizer(Protocol):
 
 def norm(vector: Vector) -> float:
     """Return the Euclidean norm, by numpy's own pairwise sum: a BLAS may give other bits with other thread counts."""
+    largest = float(np.abs(vector).max(initial=0.0))
+    if largest == 0 or not math.isfinite(largest):
+        return largest
+    if not _SAFE_TO_SQUARE[0] < largest < _SAFE_TO_SQUARE[1]:
+        return largest * math.sqrt(float(np.square(vector / largest).sum()))
     return math.sqrt(float(np.square(vector).sum()))
+
+
+def as_floats(name: str, values: ArrayLike, error: type[ClipUpError] = InvalidArgument) -> Vector:
+    """Return `values` as a float64 array, or refuse what holds something else than real numbers."""
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of different lengths
+        raise error(f"{name} must be an array of real numbers, got rows of different lengths") from None
+    if array.dtype.kind not in "fiub":
+        raise error(f"{name} must be an array of real numbers, got {array.dtype} values")
+    return array.astype(np.float64, copy=False)
 
 
 def as_gradient(gradient: ArrayLike, like: Vector | None) -> Vector:
     """Return the gradient as a float64 vector, or refuse it before any state changes."""
-    vector = np.asarray(gradient, dtype=np.float64)
+    vector = as_floats("the gradient", gradient)
     if vector.ndim != 1 or (like is not None and like.shape != vector.shape):
         expected = "a vector" if like is None else f"a vector of {like.size} numbers, as in earlier steps"
         raise InvalidArgument(f"the gradient must be {expected}, got shape {vector.shape}")
@@ -56,16 +75,34 @@ def as_gradient(gradient: ArrayLike, like: Vector | None) -> Vector:
     return vector
 
 
+def check_overflow(kind: str, *results: Vector) -> None:
+    """Refuse to go on with a state or step that overflowed: it could neither be used nor saved."""
+    if not all(np.isfinite(result).all() for result in results):
+        raise Diverged(f"the {kind} step overflowed and was not made: lower its step_size, or scale the fitness down")
+
+
+def check_number(name: str, value: float) -> float:
+    """Return `value` as a float, or refuse it: a finite real number."""
+    if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if math.isfinite(number):
+            return number
+    raise InvalidArgument(f"{name} must be a finite number, got {value!r}")
+
+
 def check_positive(name: str, value: float) -> float:
     """Return `value` as a float, or refuse it: positive and finite."""
-    if not (isinstance(value, int | float | np.number) and math.isfinite(value) and value > 0):
+    if check_number(name, value) <= 0:
         raise InvalidArgument(f"{name} must be a positive number, got {value!r}")
     return float(value)
 
 
 def check_decay(name: str, value: float) -> float:
     """Return `value` as a float, or refuse it: from 0 up to, not including, 1."""
-    if not (isinstance(value, int | float | np.number) and 0 <= value < 1):
+    if not 0 <= check_number(name, value) < 1:
         raise InvalidArgument(f"{name} must be at least 0 and less than 1, got {value!r}")
     return float(value)
 

@@ -97,6 +97,6 @@ def check_finite(fitnesses: FitnessArray, shaping: str) -> None:
 
 
 def tied_share(fitnesses: FitnessArray) -> float:
-    """Return the share of candidates whose fitness equals another's: 1.0 means that there is nothing to learn from."""
-    _, counts = np.unique(fitnesses, return_counts=True, equal_nan=True)
+    """Return the share of candidates that share their rank with another: at 1.0 there may be nothing to learn from."""
+    _, counts = np.unique(np.where(np.isfinite(fitnesses), fitnesses, -np.inf), return_counts=True)
     return float(counts[counts > 1].sum() / fitnesses.size)

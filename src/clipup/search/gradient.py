@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from clipup.errors import InvalidArgument
 from clipup.optimizers.protocol import norm
 from clipup.search.fitness import Weights
 from clipup.search.sampling import FloatArray, each_direction
@@ -103,9 +104,12 @@ class GradientWork:
 def estimate(work: GradientWork, stdev: FloatArray, blocks: Iterable[Sums]) -> Gradients:
     """Return the gradients from the sums of all blocks, which must come in their order."""
     weights = work.weights
-    total = Sums.zeros(work.dimension)
+    total, count = Sums.zeros(work.dimension), 0
     for block in blocks:
         total.add(block)
+        count += 1
+    if count != work.block_count:
+        raise InvalidArgument(f"the sums of {work.block_count} blocks are needed, got {count}")
     scale = stdev.astype(np.float64) / len(weights.center)
     return Gradients(
         center=scale * (total.even + total.odd),
@@ -115,5 +119,7 @@ def estimate(work: GradientWork, stdev: FloatArray, blocks: Iterable[Sums]) -> G
 
 
 def _cosine(one: GradientArray, other: GradientArray) -> float:
-    norms = norm(one) * norm(other)
-    return float((one * other).sum()) / norms if norms > 0 else 0.0
+    lengths = norm(one), norm(other)
+    if min(lengths) == 0 or not np.isfinite(lengths).all():
+        return 0.0
+    return float(((one / lengths[0]) * (other / lengths[1])).sum())

@@ -2,21 +2,42 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from clipup.errors import InvalidArgument
+from clipup.errors import InvalidArgument, InvalidFitness
+from clipup.optimizers.protocol import Optimizer, as_floats, check_number
+from clipup.search.fitness import FitnessArray
 from clipup.search.pgpe import PGPE
 from clipup.search.sampling import FloatArray
+from clipup.search.settings import is_whole
 
 Score = Callable[[FloatArray], ArrayLike]
 StopReason = Literal["generations", "target", "interrupted"]
+
+
+class SearchSettings(TypedDict, total=False):
+    """The arguments of :class:`PGPE` that a search in one call takes: all but those of an adaptive population."""
+
+    dimension: int | None
+    center: ArrayLike | None
+    population_size: int | None
+    max_speed: float | None
+    step_size: float | None
+    momentum: float | None
+    radius: float | None
+    stdev: ArrayLike | None
+    stdev_learning_rate: float
+    stdev_max_change: float | None
+    fitness_shaping: str
+    fitness_max: float | None
+    optimizer: Optimizer | None
+    seed: int | None
 
 
 @dataclass(frozen=True)
@@ -55,7 +76,7 @@ def maximize(
     generations: int = 100,
     target: float | None = None,
     callback: Callable[[GenerationSummary], None] | None = None,
-    **settings: Any,
+    **settings: Unpack[SearchSettings],
 ) -> OptimizationResult:
     """Search for the parameters of highest score.
 
@@ -88,7 +109,7 @@ def minimize(
     generations: int = 100,
     target: float | None = None,
     callback: Callable[[GenerationSummary], None] | None = None,
-    **settings: Any,
+    **settings: Unpack[SearchSettings],
 ) -> OptimizationResult:
     """Search for the parameters of lowest score: :func:`maximize` with the sign turned, also in what it reports.
 
@@ -105,29 +126,32 @@ def _optimize(
     generations: int,
     target: float | None,
     callback: Callable[[GenerationSummary], None] | None,
-    settings: dict[str, Any],
+    settings: SearchSettings,
 ) -> OptimizationResult:
-    if isinstance(generations, bool) or generations < 1:
+    if not is_whole(generations) or generations < 1:
         raise InvalidArgument(f"generations must be a positive whole number, got {generations!r}")
-    _check_settings(settings)
+    goal = math.inf if target is None else sign * check_number("target", target)
+    for name in settings.keys() - SearchSettings.__annotations__.keys():
+        known = ", ".join(SearchSettings.__annotations__)
+        raise InvalidArgument(f"{name!r} is not an argument of this search; it takes {known}")
     search = PGPE(**settings)
     best, best_fitness = search.center, -math.inf
     history: list[GenerationSummary] = []
     stopped: StopReason = "generations"
     try:
         while search.generation < generations:
-            population = search.ask()
-            # A copy: a score function that writes into its argument must not change the best candidate afterwards.
-            fitnesses = sign * np.asarray(score(population.copy()), dtype=np.float64)
+            population, batch = search.ask(), search.batch()
+            fitnesses = sign * as_floats("the scores", score(population), InvalidFitness)
             search.tell(fitnesses)
             usable = np.where(np.isfinite(fitnesses), fitnesses, -np.inf)
             leader = int(np.argmax(usable))
             if usable[leader] > best_fitness:
-                best, best_fitness = population[leader].copy(), float(usable[leader])
+                # Made again from its index: the score function may have written into the population.
+                best, best_fitness = batch.candidates(leader, leader + 1)[0], float(usable[leader])
             history.append(_summary(search, usable, sign))
             if callback is not None:
                 callback(history[-1])
-            if target is not None and best_fitness >= sign * target:
+            if best_fitness >= goal:
                 stopped = "target"
                 break
     except KeyboardInterrupt:
@@ -135,7 +159,7 @@ def _optimize(
     return OptimizationResult(search.center, best, sign * best_fitness, tuple(history), stopped, search)
 
 
-def _summary(search: PGPE, fitnesses: np.ndarray[tuple[int], np.dtype[np.float64]], sign: float) -> GenerationSummary:
+def _summary(search: PGPE, fitnesses: FitnessArray, sign: float) -> GenerationSummary:
     finite = fitnesses[np.isfinite(fitnesses)]
     summary = GenerationSummary(
         generation=search.generation,
@@ -150,9 +174,3 @@ def _summary(search: PGPE, fitnesses: np.ndarray[tuple[int], np.dtype[np.float64
     if not finite.size:
         return summary
     return replace(summary, best=sign * float(finite.max()), mean=sign * float(finite.mean()))
-
-
-def _check_settings(settings: dict[str, Any]) -> None:
-    allowed = inspect.signature(PGPE).parameters.keys() - {"interactions", "population_max"}
-    for name in settings.keys() - allowed:
-        raise InvalidArgument(f"{name!r} is not an argument of this search; it takes {', '.join(sorted(allowed))}")

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from clipup.errors import Diverged, InvalidArgument, InvalidFitness, StateMismatch, WrongOrder
+from clipup.errors import Diverged, InvalidArgument, StateMismatch
 from clipup.optimizers.clipup import ClipUp
-from clipup.optimizers.protocol import Optimizer, State, StateValue, check_positive, norm
+from clipup.optimizers.protocol import Optimizer, State, StateValue, norm
 from clipup.search import settings
-from clipup.search.fitness import FitnessArray, check_finite, shape, tied_share
+from clipup.search.fitness import FitnessArray, shape, tied_share
 from clipup.search.gradient import Gradients, GradientWork, Sums, estimate
 from clipup.search.sampling import Batch, FloatArray, check_seed, draw_seed
+from clipup.search.state import SearchState, optimizer_state
 
 SumBlocks = Callable[[GradientWork], Iterable[Sums]]
 
@@ -56,7 +58,7 @@ class PGPE:
         The norm of the initial standard deviation, the same in every coordinate (default: ``15 * max_speed``), or the
         standard deviation itself.
     stdev_learning_rate : float
-        Ω, default 0.1.
+        Ω, default 0.1; 0 keeps the standard deviation as it is.
     stdev_max_change : float or None
         Largest relative change of a coordinate's standard deviation in a generation, default 0.2; None for no limit.
     fitness_shaping : {"centered-rank", "raw", "reward-normalized"}
@@ -92,7 +94,7 @@ class PGPE:
         population_size: int | None = None,
         max_speed: float | None = None,
         step_size: float | None = None,
-        momentum: float = 0.9,
+        momentum: float | None = None,
         radius: float | None = None,
         stdev: ArrayLike | None = None,
         stdev_learning_rate: float = 0.1,
@@ -104,32 +106,30 @@ class PGPE:
         population_max: int | None = None,
         seed: int | None = None,
     ) -> None:
-        self._center = settings.initial_center(dimension, center)
+        start = settings.initial_center(dimension, center)
         self._optimizer = settings.make_optimizer(optimizer, max_speed, step_size, momentum)
-        self._stdev = settings.initial_stdev(self._center.size, radius, stdev, self.max_speed)
-        self._stdev_learning_rate = check_positive("stdev_learning_rate", stdev_learning_rate)
+        spread = settings.initial_stdev(start.size, radius, stdev, self.max_speed)
+        self._stdev_learning_rate = settings.check_stdev_learning_rate(stdev_learning_rate)
         self._stdev_max_change = settings.check_stdev_max_change(stdev_max_change)
-        self._batch_size = settings.check_population_size(population_size, self._center.size)
+        self._batch_size = settings.check_population_size(population_size, start.size)
         self._interactions, self._population_max = settings.check_adaptive(
             interactions, population_max, self._batch_size
         )
         self._shaping = settings.check_shaping(fitness_shaping, fitness_max)
-        self._fitness_max = -math.inf if fitness_max is None else float(fitness_max)
-        self._seed = draw_seed() if seed is None else check_seed(seed)
-
-        self._generation = 0
-        self._asked = 0  # candidates of the batch that waits for its fitnesses
-        self._fitnesses: FitnessArray = np.empty(0)  # of this generation, so far
-        self._interactions_done = 0
-        self._kept: list[FloatArray] | None = []  # this generation's directions, while ask() made all of them
-        self._population_size = self._batch_size
-        self._gradient_norm = self._speed = self._gradient_agreement = self._tied = 0.0
-        self._nonfinite = 0
+        self._state = SearchState(
+            center=start,
+            stdev=spread,
+            seed=draw_seed() if seed is None else check_seed(seed),
+            population_size=self._batch_size,
+            fitness_max=-math.inf if fitness_max is None else float(fitness_max),
+        )
+        # This generation's directions, while ask() made all of them; otherwise None, and tell() makes them again.
+        self._kept: list[FloatArray] | None = []
 
     def __repr__(self) -> str:
         return (
             f"PGPE(dimension={self.dimension}, population_size={self._batch_size}, optimizer={self._optimizer!r}, "
-            f"seed={self._seed}, generation={self._generation})"
+            f"seed={self._state.seed}, generation={self._state.generation})"
         )
 
     # -- what can be seen ---------------------------------------------------------------------------------------------
@@ -137,32 +137,32 @@ class PGPE:
     @property
     def center(self) -> FloatArray:
         """The current solution, a copy."""
-        return self._center.copy()
+        return self._state.center.copy()
 
     @property
     def stdev(self) -> FloatArray:
         """The standard deviation of each coordinate, a copy."""
-        return self._stdev.copy()
+        return self._state.stdev.copy()
 
     @property
     def dimension(self) -> int:
         """The number of parameters."""
-        return self._center.size
+        return self._state.center.size
 
     @property
     def seed(self) -> int:
         """The seed that fixes every candidate."""
-        return self._seed
+        return self._state.seed
 
     @property
     def generation(self) -> int:
         """The number of updates made."""
-        return self._generation
+        return self._state.generation
 
     @property
     def population_size(self) -> int:
         """The candidates of the last generation that ended; before the first, those of a batch."""
-        return self._population_size
+        return self._state.population_size
 
     @property
     def batch_size(self) -> int:
@@ -187,7 +187,7 @@ class PGPE:
     @property
     def speed(self) -> float:
         """The norm of the last step of the center."""
-        return self._speed
+        return self._state.speed
 
     @property
     def clipped(self) -> bool:
@@ -197,39 +197,40 @@ class PGPE:
     @property
     def gradient_norm(self) -> float:
         """The norm of the last gradient of the center."""
-        return self._gradient_norm
+        return self._state.gradient_norm
 
     @property
     def gradient_agreement(self) -> float:
         """The cosine between the last gradient's two halves, from even and odd directions; about 0 when it is noise."""
-        return self._gradient_agreement
+        return self._state.gradient_agreement
 
     @property
     def nonfinite(self) -> int:
         """How many fitnesses of the last generation were not finite, and ranked last."""
-        return self._nonfinite
+        return self._state.nonfinite
 
     @property
     def tied(self) -> float:
         """The share of the last generation's candidates whose fitness equalled another's."""
-        return self._tied
+        return self._state.tied
 
     # -- ask and tell -------------------------------------------------------------------------------------------------
 
     def batch(self) -> Batch:
         """Return what is to be evaluated next, without making it; until `tell`, asking again gives the same."""
-        start = self._fitnesses.size
+        state = self._state
+        start = state.fitnesses.size
         stop = start + self._batch_size
         if self._population_max is not None:
             stop = min(stop, self._population_max)
-        if self._asked == 0:
-            self._asked = stop - start
+        if state.asked == 0:
             self._kept = None  # whoever makes these candidates makes their directions; ask() puts its own back
-        return Batch(self._seed, self._generation, start, stop, self.center, self.stdev)
+            self._state = replace(state, asked=stop - start)
+        return Batch(state.seed, state.generation, start, stop, self.center, self.stdev)
 
     def ask(self) -> FloatArray:
         """Return the candidates to evaluate next, one a row; rows 2i and 2i + 1 mirror each other about the center."""
-        kept, asked_before = self._kept, self._asked > 0
+        kept, asked_before = self._kept, self._state.asked > 0
         population, noise = self.batch().candidates_and_directions()
         if kept is not None and not asked_before:
             self._kept = [*kept, *noise]
@@ -245,91 +246,95 @@ class PGPE:
         """Take the fitnesses of the last batch, higher being better; return True when that ended a generation.
 
         `interactions` (a total, or one number per candidate) is needed when the population is adaptive, and only then.
-        `sum_blocks` sums the gradient's blocks elsewhere; the result has the same bits.
+        `sum_blocks` sums the gradient's blocks elsewhere; the result has the same bits. Whatever is raised, the search
+        is as it was before the call, and can be told again.
         """
-        told = self._check_fitnesses(fitnesses)
-        done = self._interactions_done + self._check_interactions(interactions)
-        generation = np.concatenate([self._fitnesses, told])
-        if self._interactions is not None and done < self._interactions and not self._is_full(generation.size):
-            self._fitnesses, self._interactions_done, self._asked = generation, done, 0
+        told = settings.check_told(fitnesses, self._state.asked, self._shaping)
+        counted = settings.check_interactions(interactions, told.size, self._interactions)
+        generation = np.concatenate([self._state.fitnesses, told])
+        done = self._state.interactions_done + counted
+        if self._grows(generation.size, done):
+            self._state = replace(self._state, fitnesses=generation, interactions_done=done, asked=0)
             return False
         self._update(generation, sum_blocks)
         return True
 
-    def _is_full(self, candidates: int) -> bool:
-        return self._population_max is not None and candidates >= self._population_max
-
-    def _check_fitnesses(self, fitnesses: ArrayLike) -> FitnessArray:
-        if self._asked == 0:
-            raise WrongOrder("tell needs candidates to be told of: call ask() first, then tell() once")
-        told = np.array(fitnesses, dtype=np.float64)
-        if told.shape != (self._asked,):
-            raise InvalidFitness(f"{self._asked} fitnesses are needed, one a candidate, got shape {told.shape}")
-        check_finite(told, self._shaping)
-        return told
-
-    def _check_interactions(self, interactions: ArrayLike | None) -> int:
-        if self._interactions is None:
-            if interactions is not None:
-                raise InvalidArgument(
-                    "interactions were told, but the population is not adaptive; make PGPE with interactions=T, "
-                    "or leave them out"
-                )
-            return 0
-        if interactions is None:
-            raise InvalidArgument(
-                f"tell needs the interactions of the batch: the population grows until they reach {self._interactions}"
-            )
-        counts = np.asarray(interactions)
-        if counts.shape not in {(), (self._asked,)} or counts.dtype.kind not in "iu" or (counts < 0).any():
-            raise InvalidArgument(
-                f"interactions must be a whole number or {self._asked} of them, none negative, "
-                f"got shape {counts.shape} of {counts.dtype}"
-            )
-        return int(counts.sum())
+    def _grows(self, candidates: int, interactions: int) -> bool:
+        if self._interactions is None or self._population_max is None:
+            return False
+        return interactions < self._interactions and candidates < self._population_max
 
     # -- the update ---------------------------------------------------------------------------------------------------
 
     def _update(self, fitnesses: FitnessArray, sum_blocks: SumBlocks | None) -> None:
         finite = np.isfinite(fitnesses)
-        fitness_max = max(self._fitness_max, float(fitnesses[finite].max(initial=-math.inf)))
+        fitness_max = max(self._state.fitness_max, float(fitnesses[finite].max(initial=-math.inf)))
+        gradients = self._gradients(fitnesses, fitness_max, sum_blocks)
+        before = self._optimizer.state_dict()
+        try:
+            step = np.asarray(self._optimizer.ascent(gradients.center), np.float64)
+            center, stdev = self._next_center(step), self._next_stdev(gradients)
+            self._check_reach(center, stdev)
+            state = replace(
+                self._state,
+                center=center.astype(np.float32),
+                stdev=stdev.astype(np.float32),
+                population_size=fitnesses.size,
+                fitness_max=fitness_max,
+                generation=self._state.generation + 1,
+                asked=0,
+                fitnesses=np.empty(0),
+                interactions_done=0,
+                gradient_norm=norm(gradients.center),
+                gradient_agreement=gradients.agreement,
+                speed=norm(step),
+                tied=tied_share(fitnesses),
+                nonfinite=int(fitnesses.size - np.count_nonzero(finite)),
+            )
+        except (
+            BaseException
+        ):  # Ctrl-C too: an optimizer that is a step ahead of its center would never fall back in line
+            self._optimizer.load_state_dict(before)
+            raise
+        self._kept = None  # first, lest an interruption leave directions of another generation
+        self._state = state
+        self._kept = []
+
+    def _gradients(self, fitnesses: FitnessArray, fitness_max: float, sum_blocks: SumBlocks | None) -> Gradients:
         with np.errstate(over="ignore", invalid="ignore"):
             weights = shape(fitnesses, self._shaping, fitness_max)
-            work = GradientWork(weights, self._seed, self._generation, self.dimension)
+            work = GradientWork(weights, self._state.seed, self._state.generation, self.dimension)
             blocks = self._own_blocks(work) if sum_blocks is None else sum_blocks(work)
-            gradients = estimate(work, self._stdev, blocks)
+            gradients = estimate(work, self._state.stdev, blocks)
         if not (np.isfinite(gradients.center).all() and np.isfinite(gradients.stdev).all()):
             raise Diverged("the gradient overflowed: scale the fitnesses down, or use fitness_shaping='centered-rank'")
-        before = self._optimizer.state_dict()
-        step = self._optimizer.ascent(gradients.center)
-        center, stdev = self._center + step, self._next_stdev(gradients)
-        reach = np.abs(center) + _REACH * stdev
-        if not (reach < _FLOAT32_MAX).all():
-            self._optimizer.load_state_dict(before)
-            raise Diverged(
-                f"the search would leave the range of float32 at coordinate {int(np.argmax(reach))} "
-                f"(generation {self._generation}); lower max_speed, or the step size of the optimizer"
-            )
-        # Nothing above this line has changed the search.
-        self._center, self._stdev = center.astype(np.float32), stdev.astype(np.float32)
-        self._generation += 1
-        self._population_size = fitnesses.size
-        self._fitness_max = fitness_max
-        self._gradient_norm, self._speed = norm(gradients.center), norm(step)
-        self._gradient_agreement, self._tied = gradients.agreement, tied_share(fitnesses)
-        self._nonfinite = int(fitnesses.size - np.count_nonzero(finite))
-        self._fitnesses, self._interactions_done, self._asked, self._kept = np.empty(0), 0, 0, []
+        return gradients
 
     def _own_blocks(self, work: GradientWork) -> Iterable[Sums]:
         return (work.block(number, self._kept) for number in range(work.block_count))
 
+    def _next_center(self, step: FitnessArray) -> FitnessArray:
+        if step.shape != (self.dimension,):
+            raise InvalidArgument(
+                f"the optimizer must return a step of {self.dimension} numbers, got shape {step.shape}"
+            )
+        return self._state.center + step
+
     def _next_stdev(self, gradients: Gradients) -> FitnessArray:
-        stdev = self._stdev.astype(np.float64)
+        stdev = self._state.stdev.astype(np.float64)
         change = self._stdev_learning_rate * gradients.stdev
         if self._stdev_max_change is not None:
             limit = self._stdev_max_change * stdev
             change = np.clip(change, -limit, limit)
         return np.maximum(stdev + change, STDEV_FLOOR)
+
+    def _check_reach(self, center: FitnessArray, stdev: FitnessArray) -> None:
+        reach = np.abs(center) + _REACH * stdev
+        if not (reach < _FLOAT32_MAX).all():
+            raise Diverged(
+                f"the search would leave the range of float32 at coordinate {int(np.argmax(reach))} "
+                f"(generation {self.generation}); lower max_speed, or the step size of the optimizer"
+            )
 
     # -- state --------------------------------------------------------------------------------------------------------
 
@@ -338,36 +343,22 @@ class PGPE:
 
         A search of the same settings that loads it goes on to the same bits, also from the middle of a generation.
         """
-        state: State = {
-            "kind": "pgpe",
-            "center": self.center,
-            "stdev": self.stdev,
-            "seed": self._seed,
-            "generation": self._generation,
-            "asked": self._asked,
-            "fitnesses": self._fitnesses.copy(),
-            "interactions_done": self._interactions_done,
-            "population_size": self._population_size,
-            "fitness_max": self._fitness_max,
-            "gradient_norm": self._gradient_norm,
-            "gradient_agreement": self._gradient_agreement,
-            "speed": self._speed,
-            "tied": self._tied,
-            "nonfinite": self._nonfinite,
-        }
-        return state | {f"optimizer.{key}": value for key, value in self._optimizer.state_dict().items()}
+        own = {f"optimizer.{key}": value for key, value in self._optimizer.state_dict().items()}
+        return self._state.to_dict() | own
 
     def load_state_dict(self, state: Mapping[str, StateValue]) -> None:
         """Go on from a state that `state_dict` gave; one that does not fit is refused and nothing changes."""
-        loaded = settings.LoadedState.of(state, self.dimension, self._batch_size, self._population_max)
+        loaded = SearchState.from_dict(state, self.dimension)
+        loaded.check_progress(self._batch_size, self._population_max)
+        if self._shaping != "centered-rank" and not np.isfinite(loaded.fitnesses).all():
+            raise StateMismatch(f"the saved fitnesses must be finite for {self._shaping!r} shaping")
+        before = self._optimizer.state_dict()
         try:
-            self._optimizer.load_state_dict(loaded.optimizer)
-        except StateMismatch as error:
-            raise StateMismatch(f"the saved optimizer does not fit: {error}") from None
-        self._center, self._stdev, self._fitnesses = loaded.center, loaded.stdev, loaded.fitnesses
-        self._seed, self._generation, self._asked = loaded.seed, loaded.generation, loaded.asked
-        self._interactions_done, self._population_size = loaded.interactions_done, loaded.population_size
-        self._nonfinite, self._fitness_max = loaded.nonfinite, loaded.fitness_max
-        self._gradient_norm, self._gradient_agreement = loaded.gradient_norm, loaded.gradient_agreement
-        self._speed, self._tied = loaded.speed, loaded.tied
+            self._optimizer.load_state_dict(optimizer_state(state, self.dimension))
+        except BaseException as error:
+            self._optimizer.load_state_dict(before)
+            if isinstance(error, StateMismatch):
+                raise StateMismatch(f"the saved optimizer does not fit: {error}") from None
+            raise
         self._kept = None
+        self._state = loaded

@@ -1,38 +1,34 @@
-"""The rules that PGPE's arguments and saved states must keep, each refused with the rule and the value."""
+"""The rules that PGPE's arguments must keep, each refused with the rule and the value."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from clipup.errors import InvalidArgument, StateMismatch
+from clipup.errors import InvalidArgument, InvalidFitness, WrongOrder
 from clipup.optimizers.clipup import ClipUp
-from clipup.optimizers.protocol import Optimizer, State, StateValue, check_positive
-from clipup.search.fitness import SHAPINGS, FitnessArray
-from clipup.search.sampling import SEED_LIMIT, FloatArray
-
-Number = TypeVar("Number", bound=np.generic)
+from clipup.optimizers.protocol import Optimizer, as_floats, check_number, check_positive
+from clipup.search.fitness import SHAPINGS, FitnessArray, check_finite
+from clipup.search.sampling import FloatArray
 
 # The paper's rules of thumb (its section on hyperparameter tuning), from which all follows that is not given.
 STEP_SIZE_PER_SPEED = 0.5
 RADIUS_PER_SPEED = 15.0
+MOMENTUM = 0.9
 _POPULATION_MAX_FACTOR = 8  # as in the paper's Walker2d and Bullet settings
 
 
 def initial_center(dimension: int | None, center: ArrayLike | None) -> FloatArray:
     """Return the starting point as a float32 vector of the caller's numbers, or of zeros."""
-    if dimension is not None and (not _is_whole(dimension) or dimension < 1):
+    if dimension is not None and (not is_whole(dimension) or dimension < 1):
         raise InvalidArgument(f"dimension must be a positive whole number, got {dimension!r}")
     if center is None:
         if dimension is None:
             raise InvalidArgument("PGPE needs dimension=… or center=…, got neither")
         return np.zeros(dimension, dtype=np.float32)
-    start = np.array(center, dtype=np.float64)
+    start = as_floats("center", center)
     if start.ndim != 1 or start.size == 0:
         raise InvalidArgument(f"center must be a vector of at least one number, got shape {start.shape}")
     if dimension is not None and dimension != start.size:
@@ -47,7 +43,7 @@ def initial_stdev(dimension: int, radius: float | None, stdev: ArrayLike | None,
     if stdev is not None:
         if radius is not None:
             raise InvalidArgument(f"radius={radius!r} and stdev say the same thing twice; give one of them")
-        values = np.array(stdev, dtype=np.float64)
+        values = as_floats("stdev", stdev)
         if values.shape not in {(), (dimension,)}:
             raise InvalidArgument(f"stdev must be one number or {dimension} of them, got shape {values.shape}")
         if not (np.isfinite(values).all() and (values > 0).all()):
@@ -64,18 +60,27 @@ def initial_stdev(dimension: int, radius: float | None, stdev: ArrayLike | None,
 
 
 def make_optimizer(
-    optimizer: Optimizer | None, max_speed: float | None, step_size: float | None, momentum: float
+    optimizer: Optimizer | None, max_speed: float | None, step_size: float | None, momentum: float | None
 ) -> Optimizer:
     """Return the optimizer that was given, or the ClipUp that the numbers describe."""
     if optimizer is None:
         if max_speed is None:
             raise InvalidArgument("PGPE needs max_speed=…, the longest step of the center, or optimizer=…")
         speed = check_positive("max_speed", max_speed)
-        return ClipUp(speed * STEP_SIZE_PER_SPEED if step_size is None else step_size, speed, momentum)
-    if max_speed is not None or step_size is not None:
-        raise InvalidArgument("max_speed and step_size describe the default optimizer; with optimizer=… set them there")
-    if not isinstance(optimizer, Optimizer):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidArgument(f"optimizer must have ascent, state_dict and load_state_dict, got {optimizer!r}")
+        return ClipUp(
+            step_size=speed * STEP_SIZE_PER_SPEED if step_size is None else step_size,
+            max_speed=speed,
+            momentum=MOMENTUM if momentum is None else momentum,
+        )
+    for name, value in (("max_speed", max_speed), ("step_size", step_size), ("momentum", momentum)):
+        if value is not None:
+            raise InvalidArgument(
+                f"{name} describes the default optimizer; with optimizer=… set it there, got {value!r}"
+            )
+    if isinstance(optimizer, type) or not isinstance(optimizer, Optimizer):
+        raise InvalidArgument(
+            f"optimizer must be an instance with ascent, state_dict and load_state_dict, got {optimizer!r}"
+        )
     return optimizer
 
 
@@ -96,7 +101,7 @@ def check_adaptive(
                 f"population_max={population_max!r} bounds an adaptive population; give interactions=… too, or neither"
             )
         return None, None
-    if not _is_whole(interactions) or interactions < 1:
+    if not is_whole(interactions) or interactions < 1:
         raise InvalidArgument(f"interactions must be a positive whole number, got {interactions!r}")
     if population_max is None:
         return int(interactions), _POPULATION_MAX_FACTOR * population_size
@@ -111,118 +116,72 @@ def check_shaping(fitness_shaping: str, fitness_max: float | None) -> str:
     if fitness_shaping not in SHAPINGS:
         raise InvalidArgument(f"fitness_shaping must be one of {', '.join(SHAPINGS)}, got {fitness_shaping!r}")
     if fitness_max is not None:
+        check_number("fitness_max", fitness_max)
         if fitness_shaping != "reward-normalized":
             raise InvalidArgument(f"fitness_max belongs to 'reward-normalized' shaping, not to {fitness_shaping!r}")
-        if not math.isfinite(fitness_max):
-            raise InvalidArgument(f"fitness_max must be finite, got {fitness_max!r}")
     return fitness_shaping
+
+
+def check_stdev_learning_rate(value: float) -> float:
+    """Return the rate; 0 keeps the standard deviation as it is, as in the evolution strategies without adaptation."""
+    if check_number("stdev_learning_rate", value) < 0:
+        raise InvalidArgument(f"stdev_learning_rate must be positive, or 0 to keep the stdev fixed, got {value!r}")
+    return float(value)
 
 
 def check_stdev_max_change(value: float | None) -> float | None:
     """Return the limit: at 1 a standard deviation could reach zero in one generation."""
     if value is None:
         return None
-    if not 0 < value < 1:
+    if not 0 < check_number("stdev_max_change", value) < 1:
         raise InvalidArgument(f"stdev_max_change must lie between 0 and 1, or be None for no limit, got {value!r}")
     return float(value)
 
 
-@dataclass(frozen=True, eq=False)
-class LoadedState:
-    """A saved state of PGPE, checked as a whole before any of it is used."""
-
-    center: FloatArray
-    stdev: FloatArray
-    fitnesses: FitnessArray
-    seed: int
-    generation: int
-    asked: int
-    interactions_done: int
-    population_size: int
-    nonfinite: int
-    fitness_max: float
-    gradient_norm: float
-    gradient_agreement: float
-    speed: float
-    tied: float
-    optimizer: State
-
-    @classmethod
-    def of(
-        cls, state: Mapping[str, StateValue], dimension: int, batch_size: int, population_max: int | None
-    ) -> LoadedState:
-        """Return the state for a search of these settings, or refuse it."""
-        if state.get("kind") != "pgpe":
-            raise StateMismatch(f"a state of a 'pgpe' search is needed, got one of {state.get('kind')!r}")
-        optimizer: State = {
-            key.removeprefix("optimizer."): value for key, value in state.items() if key.startswith("optimizer.")
-        }
-        for key, value in optimizer.items():
-            if isinstance(value, np.ndarray) and value.size not in {0, dimension}:
-                raise StateMismatch(f"the optimizer's {key} must have {dimension} numbers, got {value.size}")
-        loaded = cls(
-            center=_array(state, "center", np.float32, dimension),
-            stdev=_array(state, "stdev", np.float32, dimension),
-            fitnesses=_array(state, "fitnesses", np.float64, None),
-            seed=_whole(state, "seed", SEED_LIMIT),
-            generation=_whole(state, "generation"),
-            asked=_whole(state, "asked"),
-            interactions_done=_whole(state, "interactions_done"),
-            population_size=_whole(state, "population_size"),
-            nonfinite=_whole(state, "nonfinite"),
-            fitness_max=_number(state, "fitness_max"),
-            gradient_norm=_number(state, "gradient_norm"),
-            gradient_agreement=_number(state, "gradient_agreement"),
-            speed=_number(state, "speed"),
-            tied=_number(state, "tied"),
-            optimizer=optimizer,
+def check_told(fitnesses: ArrayLike, asked: int, shaping: str) -> FitnessArray:
+    """Return the fitnesses of the `asked` candidates as a new float64 vector, or refuse them."""
+    if asked == 0:
+        raise WrongOrder("tell needs candidates to be told of: call ask() first, then tell() once")
+    told = as_floats("fitnesses", fitnesses, InvalidFitness).copy()
+    if told.shape != (asked,):
+        raise InvalidFitness(
+            f"one fitness a candidate is needed, a vector of {asked}, got shape {told.shape}; "
+            "tell all candidates of the last ask() at once"
         )
-        if not (np.isfinite(loaded.center).all() and np.isfinite(loaded.stdev).all() and (loaded.stdev > 0).all()):
-            raise StateMismatch("the saved center must be finite and the saved stdev positive")
-        start = loaded.fitnesses.size
-        left = batch_size if population_max is None else min(batch_size, population_max - start)
-        if (population_max is None and start) or left <= 0 or loaded.asked not in {0, left}:
-            raise StateMismatch(
-                f"the saved generation ({start} fitnesses told, {loaded.asked} asked) does not fit a search with "
-                f"population_size={batch_size}, population_max={population_max}"
+    check_finite(told, shaping)
+    return told
+
+
+def check_interactions(interactions: ArrayLike | None, asked: int, wanted: int | None) -> int:
+    """Return the total of the interactions told; `wanted` is T, or None when the population is not adaptive."""
+    if wanted is None:
+        if interactions is not None:
+            raise InvalidArgument(
+                "interactions were told, but the population is not adaptive; make PGPE with interactions=T, "
+                "or leave them out"
             )
-        return loaded
+        return 0
+    if interactions is None:
+        raise InvalidArgument(
+            f"tell needs interactions=…, those of the batch: the population grows until they reach {wanted}, got none"
+        )
+    counts = np.asarray(interactions)
+    if counts.shape not in {(), (asked,)} or counts.dtype.kind not in "iu":
+        raise InvalidArgument(
+            f"interactions must be one whole number or {asked} of them, got shape {counts.shape} of {counts.dtype}"
+        )
+    if (counts < 0).any():
+        raise InvalidArgument(f"interactions must not be negative, got {int(counts.min())}")
+    return int(counts.sum())
 
 
-def _array(state: Mapping[str, StateValue], key: str, dtype: type[Number], size: int | None) -> NDArray[Number]:
-    value = state.get(key)
-    if (
-        not isinstance(value, np.ndarray)
-        or value.dtype != dtype
-        or value.ndim != 1
-        or value.size != (size or value.size)
-    ):
-        wanted = f"{size} numbers" if size else "a vector"
-        got = f"{value.dtype}{value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
-        raise StateMismatch(f"the state's {key!r} must be {wanted} of {np.dtype(dtype).name}, got {got}")
-    return value.astype(dtype)
-
-
-def _whole(state: Mapping[str, StateValue], key: str, limit: int = 2**63) -> int:
-    value = state.get(key)
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < limit:
-        raise StateMismatch(f"the state's {key!r} must be a whole number, not negative, got {value!r}")
-    return value
-
-
-def _number(state: Mapping[str, StateValue], key: str) -> float:
-    value = state.get(key)
-    if not isinstance(value, int | float) or isinstance(value, bool) or math.isnan(value):
-        raise StateMismatch(f"the state's {key!r} must be a number, got {value!r}")
-    return float(value)
-
-
-def _is_whole(value: object) -> bool:
+def is_whole(value: object) -> bool:
+    """Return whether the value is an integer of Python's or numpy's; True and False are not meant."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def _check_even(name: str, value: int) -> int:
-    if not _is_whole(value) or value < 2 or value % 2:
+    if not is_whole(value) or value < 2 or value % 2:
         raise InvalidArgument(f"{name} must be an even number of at least 2 (candidates come in pairs), got {value!r}")
     return int(value)
 

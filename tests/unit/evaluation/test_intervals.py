@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clipup.errors import InvalidArgument
-from clipup.evaluation.statistics import (
+from clipup.evaluation.intervals import (
     bootstrap_interval,
     difference,
     interquartile_mean,
     mean,
     percent_reduction,
-    summarize,
+    summarize_group,
 )
 
 scores = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40)
@@ -56,11 +56,11 @@ def test_groups_are_resampled_each_from_its_own_scores() -> None:
 
 
 def test_equal_scores_give_equal_intervals() -> None:
-    assert summarize([1.0, 2.0, 5.0]) == summarize([1.0, 2.0, 5.0])
+    assert summarize_group([1.0, 2.0, 5.0]) == summarize_group([1.0, 2.0, 5.0])
 
 
 def test_a_single_score_has_no_standard_deviation() -> None:
-    summary = summarize([3.0])
+    summary = summarize_group([3.0])
     assert math.isnan(summary.stdev) and summary.mean == summary.interval.low == summary.interval.high == 3.0
 
 
@@ -73,6 +73,6 @@ def test_a_fifth_fewer_interactions_is_a_reduction_of_twenty_percent() -> None:
 @pytest.mark.parametrize("bad", [[], [[1.0]]])
 def test_no_scores_are_refused(bad: list[float]) -> None:
     with pytest.raises(InvalidArgument):
-        summarize(bad)
+        summarize_group(bad)
     with pytest.raises(InvalidArgument):
         bootstrap_interval([bad], mean)

@@ -150,6 +150,10 @@ class Normalizer:
         """Population variance of all observations so far, before the floor."""
         return self._m2 / max(self.count, 1)
 
+    def moments(self) -> Moments:
+        """Return everything so far as the moments of one candidate."""
+        return Moments(np.array([self.count], np.int64), self.mean[np.newaxis], self._m2[np.newaxis].copy())
+
     def statistics(self) -> Statistics | None:
         """Return what a generation is to use: None (the identity) before anything was seen."""
         if not self.count:

@@ -53,8 +53,7 @@ class Policy:
             )
         if self.statistics is not None and self.statistics.mean.shape != (self.network.observation_size,):
             raise InvalidArgument(
-                f"statistics must be of {self.network.observation_size} observations, "
-                f"got {self.statistics.mean.shape}"
+                f"statistics must be of {self.network.observation_size} observations, got {self.statistics.mean.shape}"
             )
 
     @cached_property

@@ -1,0 +1,100 @@
+"""Making Gymnasium environments, and reading what they observe and take."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, cast
+
+import numpy as np
+
+from clipup.errors import EnvironmentFault, InvalidArgument, MissingDependency
+from clipup.policies.actions import Actions
+from clipup.rollout import registry
+from clipup.rollout.task import Task
+
+
+def one_line(error: BaseException) -> str:
+    """Return an exception as one line of text."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def make_environment(task: Task) -> Any:
+    """Return a new Gymnasium environment for `task`; every way to fail is one of clipup's errors, in one line."""
+    try:
+        import gymnasium
+    except ImportError as error:
+        raise MissingDependency.of("gymnasium", extra="train") from error
+    if isinstance(task.env, str):
+        return _make_by_id(task, task.env)
+    try:
+        environment = cast(Any, task.env(**task.env_options))
+    except TypeError as error:
+        raise InvalidArgument(f"{task.label} could not be called with env_options: {one_line(error)}") from error
+    except Exception as error:
+        raise EnvironmentFault(f"making {task.label} failed: {one_line(error)}") from error
+    for needed in ("reset", "step", "observation_space", "action_space"):
+        if not hasattr(environment, needed):
+            raise InvalidArgument(f"{task.label} must return a Gymnasium environment, but its result has no {needed}")
+    if task.max_episode_steps is not None:
+        environment = gymnasium.wrappers.TimeLimit(environment, task.max_episode_steps)
+    return environment
+
+
+def _make_by_id(task: Task, name: str) -> Any:
+    import gymnasium
+    from gymnasium import error as gymnasium_error
+
+    options: dict[str, Any] = dict(task.env_options)
+    if task.max_episode_steps is not None:
+        options["max_episode_steps"] = task.max_episode_steps
+    try:
+        with warnings.catch_warnings():
+            # The user chose this version; the paper's results are of old ones.
+            warnings.filterwarnings("ignore", message=".*is out of date.*")
+            warnings.filterwarnings("ignore", message=".*Box (low|high|bound)'s precision.*")
+            return cast(Any, gymnasium).make(name, disable_env_checker=True, **options)
+    except (gymnasium_error.UnregisteredEnv, gymnasium_error.DeprecatedEnv) as error:
+        raise registry.unknown(name) from error
+    except gymnasium_error.DependencyNotInstalled as error:
+        raise InvalidArgument(f"{name} needs a library that is not installed: {one_line(error)}") from error
+    except ModuleNotFoundError as error:
+        raise InvalidArgument(f"{name} could not be imported: {one_line(error)}") from error
+    except gymnasium_error.Error as error:
+        raise InvalidArgument(f"Gymnasium cannot make {name}: {one_line(error)}") from error
+    except TypeError as error:
+        given = ", ".join(f"{key}={value!r}" for key, value in task.env_options.items()) or "none"
+        raise InvalidArgument(f"{name} does not take these options: {given} ({one_line(error)})") from error
+    except Exception as error:
+        raise EnvironmentFault(f"making {name} failed: {one_line(error)}") from error
+
+
+def observation_size(task: Task, space: Any) -> int:
+    """Return the length of an observation; `InvalidArgument` unless the space is a vector of numbers."""
+    from gymnasium.spaces import Box
+
+    if isinstance(space, Box) and len(space.shape) == 1 and space.shape[0] >= 1:
+        return int(space.shape[0])
+    raise InvalidArgument(
+        f"observations must be a vector of numbers (a Box of one dimension), but {task.label} gives {space}; "
+        "wrap it (gymnasium.wrappers.FlattenObservation) and pass a callable"
+    )
+
+
+def actions_of(task: Task, space: Any) -> Actions:
+    """Return how outputs become actions of `space`; `InvalidArgument` where they cannot."""
+    from gymnasium.spaces import Box, Discrete
+
+    fields = cast(Any, space)  # Gymnasium leaves the types of these open
+    if isinstance(space, Discrete):
+        return Actions.discrete(int(fields.n), start=int(fields.start))
+    if isinstance(space, Box) and np.issubdtype(fields.dtype, np.floating) and len(space.shape) >= 1:
+        low, high = np.asarray(fields.low), np.asarray(fields.high)
+        return Actions.box(low, high, rescale=task.rescale_actions, dtype=np.dtype(fields.dtype).name)
+    raise InvalidArgument(f"actions must be a Box of real numbers or Discrete, but {task.label} takes {space}")
+
+
+def own_step_limit(environment: Any) -> int | None:
+    """Return where the environment cuts its own episodes, if it says so."""
+    spec = getattr(environment, "spec", None)
+    return getattr(spec, "max_episode_steps", None)

@@ -1,0 +1,61 @@
+"""What evaluating candidates gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clipup.policies.normalizer import Moments
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A candidate that could not be evaluated: its index within the generation, and why."""
+
+    index: int
+    message: str
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """The results of consecutive candidates, in order.
+
+    Attributes
+    ----------
+    fitness
+        (n,) float64, mean over the episodes of what the task scores; NaN where a reward, an observation or an action
+        was not finite, or where the candidate failed.
+    returns
+        (n,) float64, mean over the episodes of the environment's own summed reward.
+    interactions
+        (n,) int64, environment steps taken: resets are not steps, and nothing after the end of an episode counts.
+    moments
+        Each candidate's observation moments, where they were asked for; a candidate without a finite fitness counts
+        no observations.
+    failures
+        The candidates whose environment raised, never ended or broke its interface.
+    """
+
+    fitness: NDArray[np.float64]
+    returns: NDArray[np.float64]
+    interactions: NDArray[np.int64]
+    moments: Moments | None = None
+    failures: tuple[Failure, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.fitness)
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Outcomes]) -> Outcomes:
+        """Return the outcomes of consecutive ranges as one."""
+        moments = [part.moments for part in parts if part.moments is not None]
+        return cls(
+            np.concatenate([part.fitness for part in parts]),
+            np.concatenate([part.returns for part in parts]),
+            np.concatenate([part.interactions for part in parts]),
+            Moments.concatenate(moments) if len(moments) == len(parts) else None,
+            tuple(failure for part in parts for failure in part.failures),
+        )

@@ -1,0 +1,93 @@
+"""Which engine knows which environment, and what each can honour."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+from typing import Any, cast
+
+from clipup.errors import ClipUpError, InvalidArgument, MissingDependency, UnknownEnvironment
+from clipup.rollout.task import Task
+
+POOL_KEYS = frozenset({
+    "num_envs", "batch_size", "num_threads", "max_num_players", "thread_affinity_offset", "base_path", "seed",
+    "env_seed", "gym_reset_return_info", "max_episode_steps", "reward_threshold",
+})  # fmt: skip
+"""Keys of an EnvPool configuration that belong to the pool or to `Task`, not to the environment."""
+
+
+def envpool_ids() -> dict[str, tuple[str, str, dict[str, Any]]]:
+    """Return EnvPool's registry (id → import path, …); empty where EnvPool is not installed."""
+    if importlib.util.find_spec("envpool") is None:
+        return {}
+    from envpool.registration import registry
+
+    return cast("dict[str, tuple[str, str, dict[str, Any]]]", cast(Any, registry).specs)
+
+
+def gymnasium_ids() -> list[str]:
+    """Return the ids that Gymnasium knows now; empty where it is not installed."""
+    if importlib.util.find_spec("gymnasium") is None:
+        return []
+    import gymnasium
+
+    return list(gymnasium.registry)
+
+
+def envpool_has(task: Task) -> bool:
+    """Return whether EnvPool knows the task's environment by its id."""
+    return isinstance(task.env, str) and task.env in envpool_ids()
+
+
+def unknown(name: str) -> UnknownEnvironment:
+    """Return the error for an id that no engine knows, with the nearest ones that exist."""
+    known = sorted({*envpool_ids(), *gymnasium_ids()})
+    by_fold: dict[str, str] = {key.lower(): key for key in known}
+    near = difflib.get_close_matches(name.lower(), list(by_fold), n=4, cutoff=0.6)
+    hint = f"; did you mean {', '.join(by_fold[key] for key in near)}?" if near else ""
+    if not hint and ":" not in name:
+        hint = "; an environment of your own is named 'module:EnvId'"
+    return UnknownEnvironment(f"no environment {name!r} in EnvPool or Gymnasium{hint}")
+
+
+def environment_options(task_id: str) -> list[str]:
+    """Return the keyword arguments that EnvPool's environment of that id takes."""
+    import envpool
+
+    spec = cast(Any, envpool).make_spec(task_id)
+    return sorted(set(cast("list[str]", spec._config_keys)) - POOL_KEYS)
+
+
+def envpool_refusal(task: Task) -> ClipUpError | None:
+    """Return None where EnvPool can run `task` with every option, else the error that says why not."""
+    if not isinstance(task.env, str):
+        return InvalidArgument("EnvPool runs its own environments only, and this one is a callable")
+    if ":" in task.env:
+        return InvalidArgument(f"EnvPool runs its own environments only, and {task.env} is imported from a module")
+    if importlib.util.find_spec("envpool") is None:
+        return MissingDependency.of("envpool", extra="train")
+    if task.env not in envpool_ids():
+        if task.env in gymnasium_ids():
+            return UnknownEnvironment(f"EnvPool has no {task.env}")
+        return unknown(task.env)
+    if task.reward_terms is not None:
+        return InvalidArgument("EnvPool does not tell the terms of a reward (reward_terms)")
+    known = environment_options(task.env)
+    for option in task.env_options:
+        if option not in known:
+            return InvalidArgument(wrong_option("EnvPool", task.env, option, known))
+    from clipup.rollout.pool import pool_layout
+
+    try:
+        pool_layout(task)
+    except InvalidArgument as error:
+        return error
+    return None
+
+
+def wrong_option(engine: str, task_id: str, option: str, known: list[str]) -> str:
+    """Return the message for a keyword argument that an environment does not take."""
+    choice = f"it takes {', '.join(known)}" if known else "it takes none"
+    if option in POOL_KEYS:
+        choice = "it is set by the task or the engine"
+    return f"{engine}'s {task_id} has no option {option!r}: {choice}"

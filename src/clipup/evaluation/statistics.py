@@ -1,15 +1,8 @@
-"""What a handful of scores says: means, interquartile means, bootstrap intervals.
-
-A few runs are little evidence, so a number is given with an interval. Intervals are percentile bootstrap intervals, and
-*stratified*: where several groups of runs take part, each is resampled from its own runs only and keeps its size
-(Agarwal et al. 2021, "Deep Reinforcement Learning at the Edge of the Statistical Precipice"). Every function is pure:
-the resampling has a fixed seed, so equal scores give equal intervals.
-"""
+"""Numbers that say something about a handful of returns."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,129 +10,45 @@ from numpy.typing import ArrayLike, NDArray
 
 from clipup.errors import InvalidArgument
 
-Scores = NDArray[np.float64]
-Statistic = Callable[..., Scores]
-"""Takes one array of resamples (resamples, runs) a group, returns one value a resample."""
-
-RESAMPLES = 10_000
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A range that holds the true value with probability `confidence`."""
-
-    low: float
-    high: float
-    confidence: float
-
-    def holds(self, value: float) -> bool:
-        """Whether `value` lies inside."""
-        return self.low <= value <= self.high
-
 
 @dataclass(frozen=True)
 class Summary:
-    """What a group of scores comes to."""
+    """Statistics of the returns of some episodes."""
 
-    count: int
+    episodes: int
     mean: float
-    stdev: float
-    """With n - 1 in the denominator; nan for a single score."""
     median: float
-    interquartile_mean: float
-    interval: Interval
-    """Of the interquartile mean."""
-    mean_interval: Interval
-    low: float
-    high: float
-
-    @property
-    def standard_error(self) -> float:
-        """The standard error of the mean."""
-        return self.stdev / math.sqrt(self.count)
+    min: float
+    max: float
+    standard_deviation: float
+    """Of a single episode (n - 1 in the denominator); nan for one episode."""
+    standard_error: float
+    """Of the mean; nan for one episode."""
 
 
-def mean(scores: Scores) -> Scores:
-    """The mean along the last axis."""
-    return np.asarray(scores.mean(axis=-1))
+def summarize(returns: ArrayLike) -> Summary:
+    """Return the statistics of `returns`; with a non-finite return among them, all are nan.
 
-
-def interquartile_mean(scores: ArrayLike) -> Scores:
-    """The mean of the middle half along the last axis: an outlier does not move it, and it wastes less than a median.
-
-    Where a quarter of the count is not whole, the scores at the edges count by the part of them that is inside.
-
-    >>> float(interquartile_mean([0.0, 1.0, 2.0, 100.0])), float(interquartile_mean([7.0]))
-    (1.5, 7.0)
+    >>> summarize([1.0, 2.0, 3.0, 6.0]).mean
+    3.0
     """
-    ordered = np.sort(np.asarray(scores, dtype=np.float64), axis=-1)
-    count = ordered.shape[-1]
-    edges: Scores = np.linspace(0.0, 1.0, count + 1)
-    weights = np.clip(np.minimum(edges[1:], 0.75) - np.maximum(edges[:-1], 0.25), 0.0, None)
-    # A score of weight zero is left out, not multiplied: an infinite one would make the mean nan.
-    inside = weights > 0.0
-    return np.asarray(ordered[..., inside] @ weights[inside] / weights.sum())
-
-
-def bootstrap_interval(
-    groups: Sequence[ArrayLike],
-    statistic: Statistic,
-    *,
-    confidence: float = 0.95,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-) -> Interval:
-    """The percentile interval of `statistic`, each group resampled from its own scores.
-
-    `statistic` takes as many arrays as there are groups, each of shape (resamples, scores of the group).
-    """
-    if not 0.0 < confidence < 1.0:
-        raise InvalidArgument(f"confidence must lie between 0 and 1, got {confidence}")
-    generator = np.random.Generator(np.random.Philox(seed))
-    drawn: list[Scores] = []
-    for group in groups:
-        scores = np.asarray(group, dtype=np.float64)
-        if scores.ndim != 1 or scores.size == 0:
-            raise InvalidArgument(f"a group of scores must be a line of at least one, got shape {scores.shape}")
-        drawn.append(scores[generator.integers(scores.size, size=(resamples, scores.size))])
-    tail = (1.0 - confidence) / 2.0
-    low, high = np.quantile(statistic(*drawn), [tail, 1.0 - tail])
-    return Interval(float(low), float(high), confidence)
-
-
-def summarize(scores: ArrayLike, *, confidence: float = 0.95) -> Summary:
-    """Everything that is reported of a group of scores."""
-    values = np.asarray(scores, dtype=np.float64)
-    if values.ndim != 1 or values.size == 0:
-        raise InvalidArgument(f"scores must be a line of at least one, got shape {values.shape}")
+    values = _values(returns)
+    if not np.isfinite(values).all():
+        return Summary(values.size, *([math.nan] * 6))
+    deviation = float(values.std(ddof=1)) if values.size > 1 else math.nan
     return Summary(
-        count=values.size,
+        episodes=values.size,
         mean=float(values.mean()),
-        stdev=float(values.std(ddof=1)) if values.size > 1 else math.nan,
         median=float(np.median(values)),
-        interquartile_mean=float(interquartile_mean(values)),
-        interval=bootstrap_interval([values], interquartile_mean, confidence=confidence),
-        mean_interval=bootstrap_interval([values], mean, confidence=confidence),
-        low=float(values.min()),
-        high=float(values.max()),
+        min=float(values.min()),
+        max=float(values.max()),
+        standard_deviation=deviation,
+        standard_error=deviation / math.sqrt(values.size),
     )
 
 
-def difference(first: ArrayLike, second: ArrayLike, *, confidence: float = 0.9) -> tuple[float, Interval]:
-    """By how much the mean of `second` exceeds that of `first`, with its stratified interval."""
-
-    def excess(low: Scores, high: Scores) -> Scores:
-        return mean(high) - mean(low)
-
-    estimate = float(excess(np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)))
-    return estimate, bootstrap_interval([first, second], excess, confidence=confidence)
-
-
-def percent_reduction(before: ArrayLike, after: ArrayLike, *, confidence: float = 0.9) -> tuple[float, Interval]:
-    """By how many percent the mean of `after` lies below that of `before`, with its stratified interval."""
-
-    def reduction(first: Scores, second: Scores) -> Scores:
-        return 100.0 * (1.0 - mean(second) / mean(first))
-
-    estimate = float(reduction(np.asarray(before, dtype=np.float64), np.asarray(after, dtype=np.float64)))
-    return estimate, bootstrap_interval([before, after], reduction, confidence=confidence)
+def _values(values: ArrayLike) -> NDArray[np.float64]:
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1 or array.size == 0:
+        raise InvalidArgument(f"a list of at least one number is needed, got shape {array.shape}")
+    return array

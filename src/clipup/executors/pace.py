@@ -1,0 +1,47 @@
+"""How many candidates go into one message.
+
+Two wishes pull apart: many, because each message costs time that is not simulation; few, because at the end of a batch
+everybody waits for the last one. So ranges are a share of what is left, and shrink with it, but last neither less than
+`shortest` (where that is still an even share) nor more than `LONGEST` (what is lost with a worker, or done for nothing
+by speculation).
+"""
+
+from __future__ import annotations
+
+import math
+
+LONGEST = 3.0
+SHARE = 3
+"""A worker's range is this part of its even share of what is left."""
+
+
+class Pace:
+    """Learns how long one index takes, and says how many to hand out.
+
+    Parameters
+    ----------
+    least
+        Never fewer than this: engines that step many candidates at once are slow with few.
+    shortest
+        Seconds that a range should last at least: some fifty times what a message costs.
+    """
+
+    def __init__(self, *, least: int = 2, shortest: float = 0.01) -> None:
+        self.least = least
+        self._shortest = shortest
+        self._seconds: float | None = None
+
+    def learn(self, count: int, seconds: float) -> None:
+        """Take in that `count` indices took `seconds`."""
+        each = seconds / count
+        # Later ones count as much as all before them taken together over about ten messages.
+        self._seconds = each if self._seconds is None else self._seconds + 0.1 * (each - self._seconds)
+
+    def size(self, waiting: int, workers: int) -> int:
+        """Return how many of `waiting` indices to hand out next, with so many workers."""
+        if self._seconds is None:
+            return self.least
+        workers, each = max(workers, 1), max(self._seconds, 1e-9)
+        wished = min(waiting / (SHARE * workers), LONGEST / each)
+        size = math.ceil(max(wished, min(self._shortest / each, waiting / workers)))
+        return max(self.least, size + size % 2)

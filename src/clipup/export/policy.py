@@ -1,0 +1,210 @@
+"""Policy files: a trained policy and the task that it is for, in one safetensors file.
+
+Weights are named by layer (``layers.0.weight`` with one row per output, ``layers.0.bias``), observation statistics
+``observation.mean`` and ``observation.stdev``, the bounds of a box of actions ``action.low`` and ``action.high``. The
+metadata says how they belong together. Reading one needs numpy alone, checks everything, and imports nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from clipup.errors import ClipUpError, FileFault
+from clipup.export.safetensors import Array, TensorFile, decode, encode
+from clipup.policies import Actions, Network, Policy, Statistics
+
+FORMAT = "clipup-policy"
+VERSION = 1
+SIZE_LIMIT = 4 * 1024**3
+
+Scalar = str | int | float | bool
+
+
+def _no_options() -> Mapping[str, Scalar]:
+    return {}
+
+
+@dataclass(frozen=True)
+class PolicyTask:
+    """Where a policy belongs: enough to evaluate it on the environment that it was trained for."""
+
+    env: str = ""
+    env_options: Mapping[str, Scalar] = field(default_factory=_no_options)
+    engine: str = "auto"
+    rescale_actions: bool = False
+    generation: int = 0
+    total_interactions: int = 0
+    score: float | None = None
+
+
+def encode_policy(policy: Policy, task: PolicyTask) -> bytes:
+    """The bytes of a policy file."""
+    network = policy.network
+    tensors: dict[str, Array] = {}
+    for number, layer in enumerate(network.layers):
+        tensors[f"layers.{number}.weight"] = policy.parameters[layer.weights].reshape(layer.outputs, layer.inputs)
+        if layer.bias is not None:
+            tensors[f"layers.{number}.bias"] = policy.parameters[layer.bias]
+    if policy.statistics is not None:
+        tensors["observation.mean"] = policy.statistics.mean
+        tensors["observation.stdev"] = policy.statistics.stdev
+    actions = policy.actions.to_dict()
+    if policy.actions.kind == "box":
+        # As tensors, infinite bounds need no spelling that JSON does not have.
+        tensors["action.low"] = np.asarray(actions.pop("low"), dtype=np.float64)
+        tensors["action.high"] = np.asarray(actions.pop("high"), dtype=np.float64)
+    architecture = {
+        "observation_size": network.observation_size,
+        "action_size": network.action_size,
+        "hidden": list(network.hidden),
+        "bias": network.bias,
+        "activation": network.activation,
+    }
+    details = {
+        "env": task.env,
+        "env_options": dict(task.env_options),
+        "engine": task.engine,
+        "rescale_actions": task.rescale_actions,
+        "generation": task.generation,
+        "total_interactions": task.total_interactions,
+        "score": task.score,
+    }
+    return encode(
+        tensors,
+        {
+            "format": FORMAT,
+            "version": str(VERSION),
+            "network": json.dumps(architecture),
+            "actions": json.dumps(actions),
+            "task": json.dumps(details),
+        },
+    )
+
+
+def decode_policy(data: bytes, source: str) -> tuple[Policy, PolicyTask]:
+    """The policy and its task, or FileFault in one line."""
+    file = decode(data, source=source)
+    if file.metadata.get("format") != FORMAT:
+        raise FileFault(f"{source}: expected a {FORMAT} file, got {file.metadata.get('format', 'another')!r:.60}")
+    version = file.metadata.get("version", "")
+    if version != str(VERSION):
+        raise FileFault(f"{source}: policy format version {version!r:.20}; this clipup reads version {VERSION}")
+    try:
+        return _policy(file), _task(_object(file, "task"))
+    except FileFault:
+        raise
+    except (ClipUpError, KeyError, ValueError, TypeError, AttributeError, RecursionError, OverflowError) as error:
+        raise FileFault(f"{source}: not a usable policy: {str(error).splitlines()[0] or error!r:.120}") from error
+
+
+def read_policy(path: str | os.PathLike[str]) -> tuple[Policy, PolicyTask]:
+    """Read a policy file. Never imports or runs anything that the file names."""
+    source = os.fspath(path)
+    try:
+        if Path(path).stat().st_size > SIZE_LIMIT:
+            raise FileFault(f"{source}: larger than {SIZE_LIMIT} bytes; this is no policy")
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise FileFault(f"{source}: cannot be read: {error.strerror or error}") from error
+    return decode_policy(data, source)
+
+
+def load_policy(path: str | os.PathLike[str]) -> Policy:
+    """Load a policy: a callable from an observation to an action, with numpy alone.
+
+    `path` is a policy file, or a run directory, whose newest policy is taken.
+    """
+    return read_policy(policy_file(path))[0]
+
+
+def policy_file(path: str | os.PathLike[str], *, best: bool = False) -> Path:
+    """The policy file that `path` means: itself, or that of the run directory."""
+    target = Path(path)
+    if not target.is_dir():
+        return target
+    found = target / ("best-policy.safetensors" if best else "policy.safetensors")
+    if not found.is_file():
+        raise FileFault(f"{target}: no {found.name} in it; is this a run that has finished a generation?")
+    return found
+
+
+def _policy(file: TensorFile) -> Policy:
+    architecture = _object(file, "network")
+    network = Network(
+        observation_size=_whole(architecture, "observation_size"),
+        action_size=_whole(architecture, "action_size"),
+        hidden=tuple(cast("list[int]", architecture["hidden"])),
+        bias=architecture["bias"] is True,
+        activation=cast('"tanh"', architecture["activation"]),  # checked by Network
+    )
+    tensors = dict(file.tensors)
+    pieces: list[Array] = []
+    for number, layer in enumerate(network.layers):
+        pieces.append(_take(tensors, f"layers.{number}.weight", np.float32, (layer.outputs, layer.inputs)).ravel())
+        if layer.bias is not None:
+            pieces.append(_take(tensors, f"layers.{number}.bias", np.float32, (layer.outputs,)))
+    statistics = None
+    if "observation.mean" in tensors:
+        size = (network.observation_size,)
+        mean = _take(tensors, "observation.mean", np.float64, size).astype(np.float64)
+        statistics = Statistics(mean, _take(tensors, "observation.stdev", np.float64, size).astype(np.float64))
+    described = _object(file, "actions")
+    if described["kind"] == "box":
+        described["low"] = _take(tensors, "action.low", np.float64, (network.action_size,)).tolist()
+        described["high"] = _take(tensors, "action.high", np.float64, (network.action_size,)).tolist()
+    if tensors:
+        raise FileFault(f"unexpected tensor {next(iter(tensors))!r:.60}")
+    parameters = np.concatenate(pieces).astype(np.float32)
+    return Policy(network, parameters, statistics, Actions.from_dict(described))
+
+
+def _task(details: dict[str, object]) -> PolicyTask:
+    options = details["env_options"]
+    if not isinstance(options, dict) or not isinstance(details["env"], str) or not isinstance(details["engine"], str):
+        raise FileFault("the task is not described as expected")
+    checked: dict[str, Scalar] = {}
+    for name, value in cast("dict[str, object]", options).items():
+        if not isinstance(value, str | int | float | bool):
+            raise FileFault(f"environment option {name!r:.60} is not text, a number, true or false")
+        checked[name] = value
+    score = details["score"]
+    return PolicyTask(
+        env=details["env"],
+        env_options=checked,
+        engine=details["engine"],
+        rescale_actions=details["rescale_actions"] is True,
+        generation=_whole(details, "generation"),
+        total_interactions=_whole(details, "total_interactions"),
+        score=float(score) if isinstance(score, int | float) else None,
+    )
+
+
+def _object(file: TensorFile, name: str) -> dict[str, object]:
+    value = json.loads(file.metadata[name])
+    if not isinstance(value, dict):
+        raise FileFault(f"metadata {name!r} is not a JSON object")
+    return cast("dict[str, object]", value)
+
+
+def _whole(fields: Mapping[str, object], name: str) -> int:
+    value = fields[name]
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise FileFault(f"{name} is not a whole number")
+    return value
+
+
+def _take(tensors: dict[str, Array], name: str, dtype: type[np.generic], shape: tuple[int, ...]) -> Array:
+    array = tensors.pop(name, None)
+    if array is None or array.dtype != dtype or array.shape != shape:
+        got = "nothing" if array is None else f"{array.dtype}{array.shape}"
+        raise FileFault(f"tensor {name} must be {np.dtype(dtype).name}{shape}, got {got}")
+    if not np.isfinite(array.astype(np.float64)).all() and not name.startswith("action."):
+        raise FileFault(f"tensor {name} holds numbers that are not finite")
+    return array

@@ -1,0 +1,102 @@
+"""Progress as a live display, for people at a terminal (rich)."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, TextIO
+
+from clipup.errors import MissingDependency
+from clipup.tracking.protocol import RunInfo
+from clipup.tracking.terminal import count, duration, headline, number, remaining, score
+from clipup.training.records import ClockRecord, Record
+from clipup.training.rundir import Status
+
+_BARS = "▁▂▃▄▅▆▇█"
+_HISTORY = 60
+
+
+class LiveDisplay:
+    """A small table that is drawn anew in place, with the course of the score beneath."""
+
+    def __init__(self, stream: TextIO) -> None:
+        try:
+            from rich.console import Console
+            from rich.live import Live
+        except ImportError as error:
+            raise MissingDependency.of("rich", extra="train") from error
+        self._console = Console(file=stream)
+        self._live = Live(console=self._console, refresh_per_second=4, get_renderable=self._render, transient=False)
+        self._info: RunInfo | None = None
+        self._record: Record | None = None
+        self._clock: ClockRecord | None = None
+        self._score = "-"
+        self._scores: list[float] = []
+        self._heard = time.monotonic()
+
+    def begin(self, info: RunInfo) -> None:
+        """Start drawing."""
+        self._info = info
+        self._heard = time.monotonic()
+        self._console.print(headline(info), highlight=False, markup=False)
+        self._live.start()
+
+    def generation(self, record: Record, clock: ClockRecord) -> None:
+        """Show a generation."""
+        self._heard = time.monotonic()
+        if record.score is not None:
+            self._score = f"{score(record)} (generation {record.generation})"
+            self._scores.append(record.score)
+        self._record, self._clock = record, clock
+
+    def message(self, text: str) -> None:
+        """Show a message above the table."""
+        self._console.print(text, highlight=False, markup=False)
+
+    def end(self, status: Status) -> None:
+        """Draw a last time and stop."""
+        if self._info is not None:
+            self._live.stop()
+            self._info = None
+
+    def _render(self) -> Any:
+        from rich.table import Table
+        from rich.text import Text
+
+        info, record, clock = self._info, self._record, self._clock
+        if info is None or record is None or clock is None:
+            waited = time.monotonic() - self._heard
+            return Text(f"first generation … {duration(waited)}", style="dim")
+        config = info.config
+        elapsed = clock.seconds + (time.monotonic() - self._heard)
+        limit = f" / {config.generations}" if config.generations is not None else ""
+        speed = f"{record.speed:.4g}"
+        if record.max_speed is not None:
+            speed += f" / {record.max_speed:.4g}" + (" (clipped)" if record.clipped else "")
+        table = Table.grid(padding=(0, 3))
+        for _ in range(4):
+            table.add_column(no_wrap=True)
+        rows = [
+            ("generation", f"{record.generation}{limit}", "score", self._score),
+            ("population", f"{record.population}", "best fitness", number(record.best)),
+            ("interactions", count(record.total_interactions), "mean fitness", number(record.fitness_mean)),
+            ("steps/s", count(clock.steps_per_second), "speed / max", speed),
+            ("elapsed", duration(elapsed), "stdev norm", f"{record.stdev_norm:.4g}"),
+            ("remaining", remaining(config, record, clock), "gradient", f"norm {record.gradient_norm:.3g}"),
+        ]
+        for first, left, second, right in rows:
+            table.add_row(Text(first, style="dim"), left, Text(second, style="dim"), right)
+        if len(self._scores) > 1:
+            table.add_row(Text("course", style="dim"), Text(sparkline(self._scores), style="green"), "", "")
+        return table
+
+
+def sparkline(values: list[float]) -> str:
+    """The course of some values in one line of block characters.
+
+    >>> sparkline([0.0, 1.0, 2.0])
+    '▁▅█'
+    """
+    shown = values[-_HISTORY:]
+    low, high = min(shown), max(shown)
+    scale = (len(_BARS) - 1) / (high - low) if high > low else 0.0
+    return "".join(_BARS[int((value - low) * scale + 0.5)] for value in shown)

@@ -1,0 +1,52 @@
+"""The one small interface that every tracker offers."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from clipup.training.config import RunConfig
+from clipup.training.records import ClockRecord, Record
+from clipup.training.rundir import Status
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """What is known when a run starts, or goes on."""
+
+    config: RunConfig
+    path: Path | None
+    generation: int
+    """Generations already made: 0 for a new run."""
+    policy: str
+    parameter_count: int
+    engine: str
+    executor: str
+
+
+class Tracker(Protocol):
+    """Told about the run as it goes. A tracker never changes a run."""
+
+    def begin(self, info: RunInfo) -> None:
+        """The run starts, or goes on."""
+        ...
+
+    def generation(self, record: Record, clock: ClockRecord) -> None:
+        """A generation ended."""
+        ...
+
+    def message(self, text: str) -> None:
+        """Something that a person should know happened."""
+        ...
+
+    def end(self, status: Status) -> None:
+        """The run ended, for whatever reason."""
+        ...
+
+
+def measurements(record: Record, clock: ClockRecord) -> dict[str, float]:
+    """Every number of a generation by name, those that are not known left out; booleans as 0 and 1."""
+    values = {**dataclasses.asdict(record), **dataclasses.asdict(clock)}
+    return {name: float(value) for name, value in values.items() if value is not None and name != "generation"}

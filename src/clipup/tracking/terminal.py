@@ -1,0 +1,124 @@
+"""Progress as plain lines, for logs and pipes, and the words that both displays share."""
+
+from __future__ import annotations
+
+import time
+from typing import TextIO
+
+from clipup.tracking.protocol import RunInfo
+from clipup.training.config import RunConfig
+from clipup.training.records import ClockRecord, Record
+from clipup.training.rundir import Status
+
+
+class PlainDisplay:
+    """One line per generation, at most one every `interval` seconds, but every evaluation is shown."""
+
+    def __init__(self, stream: TextIO, *, interval: float = 2.0) -> None:
+        self._stream = stream
+        self._interval = interval
+        self._shown = -float("inf")
+        self._config: RunConfig | None = None
+
+    def begin(self, info: RunInfo) -> None:
+        """Say what is being trained."""
+        self._config = info.config
+        self._write(headline(info))
+
+    def generation(self, record: Record, clock: ClockRecord) -> None:
+        """Show a generation."""
+        if record.score is None and time.monotonic() - self._shown < self._interval:
+            return
+        self._shown = time.monotonic()
+        limit = self._config.generations if self._config is not None else None
+        parts = [
+            f"generation {record.generation}" + (f"/{limit}" if limit else ""),
+            f"population {record.population}",
+            f"interactions {count(record.total_interactions)}",
+            f"score {score(record)}",
+            f"best {number(record.best)}",
+            f"mean {number(record.fitness_mean)}",
+            f"speed {record.speed:.3g}" + (f"/{record.max_speed:.3g}" if record.max_speed else ""),
+            f"stdev {record.stdev_norm:.3g}",
+            f"{count(clock.steps_per_second)} steps/s",
+            f"{duration(clock.seconds)}",
+        ]
+        if self._config is not None:
+            parts.append(f"{remaining(self._config, record, clock)} left")
+        if record.nonfinite:
+            parts.append(f"{record.nonfinite} non-finite")
+        self._write("  ".join(parts))
+
+    def message(self, text: str) -> None:
+        """Show a message."""
+        self._write(text)
+
+    def end(self, status: Status) -> None:
+        """Nothing to do: whoever started the run says how it ended."""
+
+    def _write(self, line: str) -> None:
+        self._stream.write(line + "\n")
+        self._stream.flush()
+
+
+def headline(info: RunInfo) -> str:
+    """One line about what is trained."""
+    config = info.config
+    start = f", going on from generation {info.generation}" if info.generation else ""
+    place = f" -> {info.path}" if info.path is not None else ""
+    return (
+        f"{config.env}: {info.policy}, {info.parameter_count} parameters, max_speed {config.max_speed:g}, "
+        f"seed {config.seed}, {info.engine}, {info.executor}{start}{place}"
+    )
+
+
+def number(value: float | None) -> str:
+    """A fitness or a score, short."""
+    if value is None:
+        return "-"
+    return f"{value:.4g}" if abs(value) < 0.1 else f"{value:,.2f}"
+
+
+def score(record: Record) -> str:
+    """The center's score with its standard error."""
+    if record.score is None:
+        return "-"
+    error = record.score_standard_error
+    return number(record.score) + (f" ± {error:.2g}" if error is not None else "")
+
+
+def count(value: float) -> str:
+    """A large number, short: 1.2M."""
+    for limit, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= limit:
+            return f"{value / limit:.3g}{suffix}"
+    return f"{value:.0f}"
+
+
+def duration(seconds: float) -> str:
+    """A time, short: 45s, 3m20s, 2h05m."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60:02d}s"
+    return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
+
+
+def seconds_left(config: RunConfig, record: Record, clock: ClockRecord) -> float | None:
+    """How long the run would go on at its pace so far, by whichever limit comes first."""
+    estimates: list[float] = []
+    if config.time_limit is not None:
+        estimates.append(config.time_limit - clock.seconds)
+    if config.generations is not None and record.generation:
+        estimates.append(clock.seconds / record.generation * (config.generations - record.generation))
+    if config.total_interactions is not None and record.total_interactions:
+        missing = config.total_interactions - record.total_interactions
+        estimates.append(clock.seconds / record.total_interactions * missing)
+    return max(0.0, min(estimates)) if estimates else None
+
+
+def remaining(config: RunConfig, record: Record, clock: ClockRecord) -> str:
+    """`seconds_left` in words."""
+    left = seconds_left(config, record, clock)
+    return "?" if left is None else duration(left)

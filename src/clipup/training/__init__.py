@@ -1,0 +1,1 @@
+"""Training: configuration, the generation loop, and what a run leaves on disk."""

@@ -1,0 +1,252 @@
+"""Everything that decides what a run does, in one frozen record.
+
+Each field is at once a key of the TOML configuration, a flag of ``clipup train`` (with dashes) and a keyword of
+`clipup.train`. Fields under *execution* decide only where and how fast a run goes; all others may change its results,
+and together they fix every bit of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from clipup.errors import InvalidArgument
+from clipup.training.suggestions import did_you_mean
+
+Scalar = str | int | float | bool
+Value = Scalar | None | Mapping[str, Scalar]
+
+OPTIMIZERS = ("clipup", "adam", "noclip")
+SHAPINGS = ("centered-rank", "raw", "reward-normalized")
+ENGINES = ("auto", "envpool", "gymnasium")
+EPISODE_SEEDS = ("independent", "pair", "shared")
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is known about one field besides its type."""
+
+    group: str
+    help: str
+    choices: tuple[str, ...] = ()
+    at_least: float = -math.inf
+    above: float = -math.inf
+    at_most: float = math.inf
+    unset: str = "none"
+    """The word that stands for None in TOML and on the command line."""
+
+
+def _setting(default: _T, setting: Setting) -> _T:
+    return field(default=default, metadata={"setting": setting})
+
+
+def _no_options() -> Mapping[str, Scalar]:
+    return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """The whole configuration of a run. Checked when it is made; see `clipup train --help` for each field."""
+
+    env: str = field(metadata={"setting": Setting("task", "environment: an id, or module:id")})
+    env_options: Mapping[str, Scalar] = field(
+        default_factory=_no_options,
+        metadata={"setting": Setting("task", "options handed to the environment (--env.KEY VALUE)")},
+    )
+    engine: str = _setting("auto", Setting("task", "what runs the environment", ENGINES))
+    reward_offset: float = _setting(
+        0.0, Setting("task", "added to the reward of every training step; -1 removes an alive bonus of 1")
+    )
+    reward_terms: str | None = _setting(
+        None, Setting("task", "train on the sum of these terms of the reward only, like 1,2,3 (Bullet's tasks)")
+    )
+    max_episode_steps: int | None = _setting(
+        None, Setting("task", "cut training episodes after so many steps", at_least=1)
+    )
+    episodes: int = _setting(1, Setting("task", "training episodes per candidate", at_least=1))
+    episode_seeds: str = _setting(
+        "independent", Setting("task", "whether each candidate, each pair or a whole generation meets its own episodes", EPISODE_SEEDS)
+    )
+    rescale_actions: bool = _setting(
+        False, Setting("task", "stretch policy outputs of -1..1 over the action range instead of only clipping them")
+    )
+    lanes: int = _setting(
+        256, Setting("task", "EnvPool: environments side by side; part of what is computed, so fixed here", at_least=1)
+    )
+
+    policy: str = _setting("linear-bias", Setting("policy", "linear, linear-bias, or mlp:64,64 (tanh layers)"))
+    normalize: bool = _setting(True, Setting("policy", "normalize observations by their running mean and stdev"))
+
+    max_speed: float = _setting(
+        0.15, Setting("search", "THE number to tune: longest step of the center per generation", above=0)
+    )
+    step_ratio: float = _setting(0.5, Setting("search", "step_size = step_ratio * max_speed", above=0))
+    step_size: float | None = _setting(
+        None, Setting("search", "step size of the optimizer, instead of by step_ratio", above=0, unset="auto")
+    )
+    radius_factor: float = _setting(15.0, Setting("search", "radius = radius_factor * max_speed", above=0))
+    radius: float | None = _setting(
+        None, Setting("search", "norm of the initial stdev, instead of by radius_factor", above=0, unset="auto")
+    )
+    momentum: float = _setting(0.9, Setting("search", "momentum of clipup and noclip, less than 1", at_least=0, at_most=1))
+    population: int = _setting(200, Setting("search", "candidates per generation (even)", at_least=2))
+    population_max: int | None = _setting(
+        None, Setting("search", "how far a generation may grow; default: 8 * population", at_least=2, unset="auto")
+    )
+    interactions: int | None = _setting(
+        None, Setting("search", "grow a generation until it made so many environment steps", at_least=1)
+    )
+    optimizer: str = _setting("clipup", Setting("search", "optimizer (noclip: clipup without clipping)", OPTIMIZERS))
+    beta1: float = _setting(0.9, Setting("search", "adam: decay of the first moment", at_least=0, at_most=1))
+    beta2: float = _setting(0.999, Setting("search", "adam: decay of the second moment", at_least=0, at_most=1))
+    epsilon: float = _setting(1e-8, Setting("search", "adam: guard of the division", above=0))
+    stdev_learning_rate: float = _setting(0.1, Setting("search", "learning rate of the stdev", above=0))
+    stdev_max_change: float = _setting(
+        0.2, Setting("search", "largest relative change of the stdev per generation", above=0, at_most=1)
+    )
+    fitness_shaping: str = _setting("centered-rank", Setting("search", "how fitness becomes weights", SHAPINGS))
+    fitness_scale: float = _setting(1.0, Setting("search", "multiplies the training fitness", above=0))
+    seed: int = _setting(0, Setting("search", "everything random follows from it", at_least=0, at_most=2**63 - 1))
+
+    generations: int | None = _setting(200, Setting("stopping", "stop after so many generations", at_least=0))
+    total_interactions: int | None = _setting(
+        None, Setting("stopping", "stop once training made so many environment steps", at_least=1)
+    )
+    time_limit: float | None = _setting(
+        None, Setting("stopping", "stop after so much training time: seconds, or 90s, 30m, 8h", above=0)
+    )
+    target_score: float | None = _setting(
+        None, Setting("stopping", "stop once an evaluation of the center reaches this mean")
+    )
+
+    evaluate_every: int = _setting(
+        5, Setting("evaluation", "evaluate the center every so many generations; 0: only at the end", at_least=0)
+    )
+    evaluation_episodes: int = _setting(16, Setting("evaluation", "episodes of an evaluation", at_least=1))
+
+    workers: int | None = _setting(
+        None, Setting("execution", "threads (EnvPool) or processes (Gymnasium)", at_least=1, unset="auto")
+    )
+    cluster: str | None = _setting(None, Setting("execution", "run on a cluster: ray, or ray://address:port"))
+    checkpoint_seconds: float = _setting(
+        5.0, Setting("execution", "write a checkpoint when the last is older than this; 0: every generation", at_least=0)
+    )
+    keep_checkpoints: int = _setting(3, Setting("execution", "how many checkpoints to keep", at_least=1))
+    tensorboard: bool = _setting(False, Setting("execution", "also write TensorBoard events into the run directory"))
+    wandb: str | None = _setting(None, Setting("execution", "also log to this Weights & Biases project"))
+    mlflow: str | None = _setting(None, Setting("execution", "also log to this MLflow experiment"))
+
+    def __post_init__(self) -> None:
+        for name, value in config_values(self).items():
+            object.__setattr__(self, name, check_value(name, value))
+        if not self.env:
+            raise InvalidArgument("env must name an environment, such as LunarLanderContinuous-v3")
+        if self.population % 2:
+            raise InvalidArgument(f"population must be even (candidates come in mirrored pairs), got {self.population}")
+        if self.population_max is not None and self.population_max < self.population:
+            raise InvalidArgument(
+                f"population_max must be at least population ({self.population}), got {self.population_max}"
+            )
+        if self.episode_seeds == "pair" and self.lanes % 2:
+            raise InvalidArgument(f"lanes must be even for episode_seeds='pair', got {self.lanes}")
+        if all(limit is None for limit in (self.generations, self.total_interactions, self.time_limit)):
+            raise InvalidArgument("nothing would end the run: set generations, total_interactions or time_limit")
+
+
+def config_values(config: RunConfig) -> dict[str, Value]:
+    """Every field of `config` by name, in the order of its definition."""
+    return {entry.name: getattr(config, entry.name) for entry in dataclasses.fields(config)}
+
+
+def settings() -> dict[str, Setting]:
+    """What is known about each field, by name, in the order of definition."""
+    return {entry.name: entry.metadata["setting"] for entry in dataclasses.fields(RunConfig)}
+
+
+def kinds() -> dict[str, type]:
+    """The type of each field, by name, with None left aside: str, int, float, bool, or dict for env_options."""
+    found: dict[str, type] = {}
+    for name, hint in typing.get_type_hints(RunConfig).items():
+        options = [option for option in typing.get_args(hint) if option is not type(None)]
+        found[name] = dict if name == "env_options" else (options[0] if options else hint)
+    return found
+
+
+def optional_names() -> frozenset[str]:
+    """The fields that may be None."""
+    hints = typing.get_type_hints(RunConfig)
+    return frozenset(name for name, hint in hints.items() if type(None) in typing.get_args(hint))
+
+
+_SETTINGS = settings()
+_KINDS = kinds()
+_OPTIONAL = optional_names()
+_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text", dict: "a table"}
+
+
+def check_name(name: str) -> str:
+    """Return `name` if it is a field, or refuse it with the nearest one."""
+    if name not in _SETTINGS:
+        raise InvalidArgument(f"unknown setting {name!r}{did_you_mean(name, _SETTINGS)}")
+    return name
+
+
+def check_value(name: str, value: object) -> Value:
+    """Return `value` as the field `name` holds it, or refuse it in one line."""
+    setting, kind = _SETTINGS[check_name(name)], _KINDS[name]
+    if name in _OPTIONAL and (value is None or value in ("none", "auto")):
+        return None
+    if name == "env_options":
+        return _check_options(value)
+    if name == "time_limit" and isinstance(value, str):
+        value = _seconds(value)
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
+        raise InvalidArgument(f"{name} must be {_WORDS[kind]}, got {value!r}")
+    if setting.choices and value not in setting.choices:
+        raise InvalidArgument(
+            f"{name} must be one of {', '.join(setting.choices)}, got {value!r}"
+            f"{did_you_mean(str(value), setting.choices)}"
+        )
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        _check_range(name, float(value), setting)
+    return typing.cast("Value", value)
+
+
+def _check_range(name: str, value: float, setting: Setting) -> None:
+    rules: list[str] = []
+    if setting.at_least > -math.inf:
+        rules.append(f"at least {setting.at_least:g}")
+    if setting.above > -math.inf:
+        rules.append(f"above {setting.above:g}")
+    if setting.at_most < math.inf:
+        rules.append(f"at most {setting.at_most:g}")
+    if not math.isfinite(value) or not (setting.at_least <= value <= setting.at_most and value > setting.above):
+        raise InvalidArgument(f"{name} must be {' and '.join(rules) or 'finite'}, got {value:g}")
+
+
+def _check_options(value: object) -> Mapping[str, Scalar]:
+    if not isinstance(value, Mapping):
+        raise InvalidArgument(f"env_options must be a table of options, got {value!r}")
+    options: dict[str, Scalar] = {}
+    for name, option in typing.cast("Mapping[object, object]", value).items():
+        if not isinstance(name, str) or not isinstance(option, str | int | float | bool):
+            raise InvalidArgument(f"env_options may hold text, numbers, true and false, got {name} = {option!r}")
+        options[name] = option
+    return dict(sorted(options.items()))
+
+
+def _seconds(text: str) -> float:
+    units = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+    number, unit = (text[:-1], text[-1]) if text[-1:] in units else (text, "s")
+    try:
+        return float(number) * units[unit]
+    except ValueError:
+        raise InvalidArgument(f"time_limit must be seconds, or like 90s, 30m, 8h, got {text!r}") from None

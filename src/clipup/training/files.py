@@ -1,0 +1,45 @@
+"""Writing files so that a reader, or a crash, never meets half of one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from clipup.errors import FileFault
+
+TEMPORARY_SUFFIX = ".partial"
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Replace `path` by `data`: whole, synced to the disk and under its name, or not at all.
+
+    The data goes to a temporary name beside it, is synced, renamed over `path`, and the directory is synced so that
+    the new name survives a power cut too. On failure the temporary file is removed and FileFault says why.
+    """
+    temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        sync_directory(path.parent)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise cannot_write(path, error) from error
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the names in `directory` survive a power cut."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def cannot_write(path: Path, error: OSError) -> FileFault:
+    """The one-line error for a file that could not be written."""
+    return FileFault(f"{path}: cannot be written: {error.strerror or error}")

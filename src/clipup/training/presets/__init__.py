@@ -1,0 +1,50 @@
+"""Settings known to work for a task, as TOML files beside this one; ``tasks`` in each says which ids it is for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import resources
+from typing import cast
+
+from clipup.errors import FileFault, InvalidArgument
+from clipup.training.suggestions import did_you_mean
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A named set of settings and the tasks that it is for."""
+
+    name: str
+    tasks: tuple[str, ...]
+    values: dict[str, object]
+
+
+def presets() -> dict[str, Preset]:
+    """Every preset by its name."""
+    import tomllib
+
+    found: dict[str, Preset] = {}
+    files = [entry for entry in resources.files(__name__).iterdir() if entry.name.endswith(".toml")]
+    for entry in sorted(files, key=lambda file: file.name):
+        values: dict[str, object] = tomllib.loads(entry.read_text(encoding="utf-8"))
+        tasks = values.pop("tasks", None)
+        if not isinstance(tasks, list):
+            raise FileFault(f"preset {entry.name}: needs a list `tasks` of environment ids")
+        name = entry.name.removesuffix(".toml")
+        found[name] = Preset(name, tuple(str(task) for task in cast("list[object]", tasks)), values)
+    return found
+
+
+def preset_for(env: str) -> Preset | None:
+    """The preset of the task `env`, if there is one."""
+    return next((preset for preset in presets().values() if env in preset.tasks), None)
+
+
+def preset_named(name: str) -> Preset:
+    """The preset of that name, or an error that suggests one."""
+    known = presets()
+    if name not in known:
+        raise InvalidArgument(
+            f"unknown preset {name!r}; there are: {', '.join(known)}{did_you_mean(name, known)}"
+        )
+    return known[name]

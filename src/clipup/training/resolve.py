@@ -1,0 +1,77 @@
+"""From what was given to one configuration: defaults < preset of the task < configuration file < flags."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+from clipup.errors import InvalidArgument
+from clipup.training.config import RunConfig, check_name, check_value, kinds
+from clipup.training.presets import Preset, preset_for, preset_named
+
+
+def resolve(
+    given: Mapping[str, object],
+    *,
+    file: Mapping[str, object] | None = None,
+    file_name: str = "configuration",
+    preset: str = "auto",
+) -> tuple[RunConfig, Preset | None]:
+    """Return the configuration, and the preset that took part in it.
+
+    `given` are flags or keywords, `file` the content of a TOML file. `preset` is "auto" (the task's own), "none", or
+    the name of one. A table of environment options is merged key by key, everything else is replaced.
+    """
+    try:
+        from_file = {check_name(name): check_value(name, value) for name, value in (file or {}).items()}
+    except InvalidArgument as error:
+        raise InvalidArgument(f"{file_name}: {error}") from error
+    explicit = {check_name(name): check_value(name, value) for name, value in given.items()}
+    env = explicit.get("env", from_file.get("env"))
+    if not isinstance(env, str) or not env:
+        raise InvalidArgument("no environment given; name one, such as LunarLanderContinuous-v3 (see: clipup envs)")
+    chosen = _choose(preset, env)
+    merged: dict[str, object] = {}
+    for layer in (chosen.values if chosen else {}, from_file, explicit):
+        for name, value in layer.items():
+            if name == "env_options":
+                earlier = cast("Mapping[str, object]", merged.get(name, {}))
+                merged[name] = {**earlier, **cast("Mapping[str, object]", value)}
+            else:
+                merged[name] = value
+    merged["env"] = env
+    config = make_config(merged)
+    if explicit.get("population_max") is not None and config.interactions is None:
+        raise InvalidArgument("population_max bounds a population that grows; set interactions too, or neither")
+    return config, chosen
+
+
+def make_config(values: Mapping[str, object]) -> RunConfig:
+    """A configuration from loose values, each checked under its name."""
+    checked = {check_name(name): check_value(name, value) for name, value in values.items()}
+    return RunConfig(**checked)  # pyright: ignore[reportArgumentType]  (check_value gives each its own type)
+
+
+def parse_flag(name: str, text: str) -> object:
+    """The value that the word `text` of a command line means for the field `name`."""
+    kind = kinds()[check_name(name)]
+    if text in ("none", "auto") or kind is str or name == "time_limit":
+        return text
+    try:
+        return int(text.replace("_", "")) if kind is int else float(text)
+    except ValueError:
+        pass
+    if kind is int:
+        try:  # 2e6 is a usual way to write a number of interactions
+            number = float(text)
+        except ValueError:
+            number = 0.5
+        if number.is_integer():
+            return int(number)
+    return text  # refused, with its name, by check_value
+
+
+def _choose(preset: str, env: str) -> Preset | None:
+    if preset == "none":
+        return None
+    return preset_for(env) if preset == "auto" else preset_named(preset)

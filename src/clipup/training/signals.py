@@ -1,0 +1,68 @@
+"""Ctrl-C and SIGTERM without half-done work.
+
+The first signal ends an evaluation at once (an evaluation changes nothing, so it can be dropped anywhere) and waits
+for everything else. A second Ctrl-C is an ordinary `KeyboardInterrupt`: files are replaced whole, so all that can be
+lost is the current generation.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from types import FrameType, TracebackType
+
+EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
+
+
+class Interrupted(BaseException):
+    """Ends an evaluation. Not an `Exception`, so that no environment's error handling can swallow it."""
+
+
+class Interruption:
+    """While entered, notes SIGINT and SIGTERM instead of dying from them.
+
+    In threads other than the main one, where Python allows no handlers, it does nothing.
+    """
+
+    def __init__(self) -> None:
+        self.signal: signal.Signals | None = None
+        self._allowed = False
+        self._previous: dict[signal.Signals, object] = {}
+
+    def __enter__(self) -> Interruption:
+        if threading.current_thread() is threading.main_thread():
+            for number in EXIT_CODES:
+                self._previous[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)  # pyright: ignore[reportArgumentType]
+        self._previous.clear()
+
+    def stop(self) -> None:
+        """Ask the run to stop, as SIGINT would, from another thread or a callback."""
+        self.signal = self.signal or signal.SIGINT
+
+    @contextlib.contextmanager
+    def allowed(self) -> Iterator[None]:
+        """Within this block a signal raises `Interrupted` at once; elsewhere it is only noted."""
+        self._allowed = True
+        try:
+            if self.signal is not None:  # asked after allowing it, so that no signal falls in between
+                raise Interrupted
+            yield
+        finally:
+            self._allowed = False
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.signal is not None and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.signal = self.signal or signal.Signals(number)
+        if self._allowed:
+            self._allowed = False
+            raise Interrupted

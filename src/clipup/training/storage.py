@@ -1,0 +1,184 @@
+"""What a trainer keeps, and where: in a run directory, or nowhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from clipup.errors import FileFault
+from clipup.export.policy import PolicyTask, encode_policy
+from clipup.policies import Policy
+from clipup.training.checkpoint import Checkpoint, clean_up, newest_checkpoint, state_value, write_checkpoint
+from clipup.training.config import RunConfig
+from clipup.training.files import write_atomically
+from clipup.training.records import (
+    ClockRecord,
+    LineFile,
+    Record,
+    decode_line,
+    encode_line,
+    read_clock,
+    size_up_to,
+)
+from clipup.training.rundir import RunDirectory, Status
+
+
+class Storage(Protocol):
+    """Where a trainer's results go."""
+
+    checkpoint: Checkpoint | None
+    """Where the run stands; None for its start."""
+    seconds: float
+    """Training time so far."""
+
+    @property
+    def path(self) -> Path | None:
+        """The run directory, if there is one."""
+        ...
+
+    @property
+    def records_size(self) -> int:
+        """Bytes of records so far."""
+        ...
+
+    def begin(self, status: Status) -> None:
+        """The run starts."""
+        ...
+
+    def append(self, record: Record, clock: ClockRecord) -> None:
+        """Add the lines of a generation."""
+        ...
+
+    def keep(self, whole: Checkpoint, policy: Policy, score: float | None, *, improved: bool) -> None:
+        """Take the state after a whole generation; write it now or later."""
+        ...
+
+    def finish(self, whole: Checkpoint, policy: Policy, status: Status) -> None:
+        """Write whatever is not yet written."""
+        ...
+
+
+class NoStorage:
+    """Keeps nothing on disk."""
+
+    checkpoint: Checkpoint | None = None
+    seconds = 0.0
+    path: Path | None = None
+    records_size = 0
+
+    def begin(self, status: Status) -> None:
+        """Nothing to do."""
+
+    def append(self, record: Record, clock: ClockRecord) -> None:
+        """Nothing to do."""
+
+    def keep(self, whole: Checkpoint, policy: Policy, score: float | None, *, improved: bool) -> None:
+        """Nothing to do."""
+
+    def finish(self, whole: Checkpoint, policy: Policy, status: Status) -> None:
+        """Nothing to do."""
+
+
+class DirectoryStorage:
+    """Keeps a run in its directory, which must be locked.
+
+    Order matters: a record line is written before the checkpoint that counts it, and synced before it, so whatever
+    instant the machine stops, the newest checkpoint finds its records whole. Lines beyond it are cut off on resuming.
+    """
+
+    def __init__(self, directory: RunDirectory, config: RunConfig, warn: Callable[[str], None]) -> None:
+        """Find the newest usable checkpoint and bring the record files to where it stands."""
+        self._directory = directory
+        self._config = config
+        self._written = -1
+        self._written_at = time.monotonic()
+        self.checkpoint = newest_checkpoint(directory.checkpoints_path, self._objection, warn)
+        clean_up(directory.checkpoints_path)
+        generation = 0
+        size = 0
+        if self.checkpoint is not None:
+            generation = self._written = self.checkpoint.generation
+            size = int(state_value(self.checkpoint.counters, "records_size"))
+        self._records = LineFile(directory.records_path)
+        self._records.cut(size)
+        kept = size_up_to(directory.clock_path, generation)
+        self._clock = LineFile(directory.clock_path)
+        self._clock.cut(kept)
+        clock = read_clock(directory.clock_path)
+        self.seconds = clock[-1].seconds if clock else 0.0
+
+    @property
+    def path(self) -> Path | None:
+        """The run directory."""
+        return self._directory.path
+
+    @property
+    def records_size(self) -> int:
+        """Bytes of records so far."""
+        return self._records.size
+
+    def begin(self, status: Status) -> None:
+        """Note that the run is going."""
+        self._directory.write_status(status)
+
+    def append(self, record: Record, clock: ClockRecord) -> None:
+        """Append both lines."""
+        self._records.append(encode_line(record))
+        self._clock.append(encode_line(clock))
+
+    def keep(self, whole: Checkpoint, policy: Policy, score: float | None, *, improved: bool) -> None:
+        """Write the checkpoint when the last one is old enough; the best policy at once."""
+        if improved:
+            self._write_policy(self._directory.best_policy_path, whole, policy, score)
+        if time.monotonic() - self._written_at >= self._config.checkpoint_seconds:
+            self._write_checkpoint(whole)
+            self._write_policy(self._directory.policy_path, whole, policy, score)
+
+    def finish(self, whole: Checkpoint, policy: Policy, status: Status) -> None:
+        """Write the last state and how the run ended."""
+        try:
+            if whole.generation:
+                if whole.generation != self._written:
+                    self._write_checkpoint(whole)
+                # Always: a crash may have come between the last checkpoint and its policy.
+                self._write_policy(self._directory.policy_path, whole, policy, status.score)
+            self._directory.write_status(status)
+        finally:
+            self._records.close()
+            self._clock.close()
+
+    def _write_checkpoint(self, whole: Checkpoint) -> None:
+        self._records.sync()
+        write_checkpoint(self._directory.checkpoints_path, whole, keep=self._config.keep_checkpoints)
+        self._written = whole.generation
+        self._written_at = time.monotonic()
+
+    def _write_policy(self, path: Path, whole: Checkpoint, policy: Policy, score: float | None) -> None:
+        config = self._config
+        task = PolicyTask(
+            env=config.env,
+            env_options=config.env_options,
+            engine=config.engine,
+            rescale_actions=config.rescale_actions,
+            generation=whole.generation,
+            total_interactions=int(state_value(whole.counters, "total_interactions")),
+            score=score,
+        )
+        write_atomically(path, encode_policy(policy, task))
+
+    def _objection(self, checkpoint: Checkpoint) -> str | None:
+        """Whether the records that the checkpoint counts are all there."""
+        try:
+            size = int(state_value(checkpoint.counters, "records_size"))
+            with self._directory.records_path.open("rb") as file:
+                data = file.read(size)
+            last = data.rstrip(b"\n").rpartition(b"\n")[2]
+            if len(data) == size and data.endswith(b"\n"):
+                record = decode_line(last, Record, str(self._directory.records_path))
+                if record.generation == checkpoint.generation:
+                    return None
+        except (OSError, FileFault):
+            pass
+        return f"the records of its {checkpoint.generation} generations are not all in records.jsonl"

@@ -1,0 +1,25 @@
+"""A file never causes an import.
+
+``module:EnvId`` makes Gymnasium import `module`, which runs its code. That is fine when a person typed it, or when
+clipup itself knows the module; when the name only stands in a file (a policy, a run's configuration), the person has
+to name the module too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from clipup.errors import InvalidArgument
+
+KNOWN_MODULES = frozenset({"pybullet_envs_gymnasium"})
+"""Modules that clipup's own presets import."""
+
+
+def check_import(env: str, *, named: Collection[str], source: str) -> None:
+    """Refuse an environment from the file `source` that would import a module which nobody named."""
+    module, separator, _ = env.rpartition(":")
+    if separator and module not in KNOWN_MODULES and module not in named:
+        raise InvalidArgument(
+            f"{source} names the environment {env!r}, which imports the module {module!r}; "
+            f"if you trust it, say so: --import {module}"
+        )

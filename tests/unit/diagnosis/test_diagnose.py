@@ -1,0 +1,190 @@
+"""Each rule speaks on a real run that was made to have its fault, and none speaks on a healthy one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from clipup.diagnosis import RULES, SEVERITIES, Finding, diagnose
+from clipup.training.config import RunConfig
+from clipup.training.records import Record
+
+Run = Callable[..., tuple[list[Record], RunConfig]]
+
+
+def sphere(x: np.ndarray) -> np.ndarray:
+    return -np.square(x - 1.0).sum(axis=1)
+
+
+def ellipsoid(x: np.ndarray) -> np.ndarray:
+    return -(np.square(x - 1.0) * np.logspace(0, 2, x.shape[1])).sum(axis=1)
+
+
+def saturating(x: np.ndarray) -> np.ndarray:
+    """Like a controller's return: flat far away, a ceiling at the top."""
+    return 300 * np.exp(-np.square(x - 1.0).sum(axis=1) / x.shape[1]) - 100
+
+
+def counted(x: np.ndarray) -> np.ndarray:
+    """Like steps until a pole falls: whole numbers with a ceiling that many candidates reach in the end."""
+    return np.floor(np.clip(40 - 4 * np.square(x - 1.0).sum(axis=1), 0, 20))
+
+
+def flat(x: np.ndarray) -> np.ndarray:
+    return np.zeros(len(x))
+
+
+def outward(x: np.ndarray) -> np.ndarray:
+    """The further out, the better, in every direction."""
+    return np.square(x + 0.3).sum(axis=1)
+
+
+def rules_of(findings: list[Finding]) -> list[str]:
+    return [finding.rule for finding in findings]
+
+
+def only(findings: list[Finding], rule: str) -> Finding:
+    assert rules_of(findings) == [rule]
+    finding = findings[0]
+    assert finding.severity in SEVERITIES
+    assert finding.sentence.endswith(".") and finding.suggestion.endswith(".")
+    assert all(np.isfinite(value) for value in finding.evidence.values())
+    json.dumps(finding.as_json(), allow_nan=False)
+    return finding
+
+
+HEALTHY = {
+    "sphere": dict(function=sphere, max_speed=0.1, generations=100),
+    "sphere, few dimensions": dict(function=sphere, dimension=2, max_speed=0.05, generations=100),
+    "sphere, many dimensions": dict(function=sphere, dimension=200, max_speed=0.4, generations=120, population=200),
+    "sphere, long after it arrived": dict(function=sphere, dimension=3, max_speed=0.1, generations=400),
+    "sphere, noisy": dict(function=sphere, noise=3.0, max_speed=0.2, generations=120),
+    "ellipsoid": dict(function=ellipsoid, max_speed=0.1, generations=120),
+    "saturating": dict(function=saturating, noise=20.0, max_speed=0.15, generations=100),
+    "saturating, come to rest in noise": dict(function=saturating, noise=60.0, max_speed=0.15, generations=300),
+    "counted, solved": dict(function=counted, dimension=4, max_speed=0.1, generations=150),
+    "paper's ratio of a larger radius": dict(function=sphere, max_speed=0.1, radius=1.8, generations=100),
+}
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_no_rule_speaks_on_a_healthy_run(run: Run, name: str, seed: int) -> None:
+    assert diagnose(*run(**HEALTHY[name], seed=seed)) == []
+
+
+@pytest.mark.parametrize("dimension", [3, 16, 100])
+def test_a_far_too_small_max_speed_is_found_and_3_times_as_much_advised(run: Run, dimension: int) -> None:
+    finding = only(diagnose(*run(sphere, dimension=dimension, max_speed=0.002)), "max-speed-too-small")
+    assert finding.change == {"max_speed": 0.006}
+
+
+@pytest.mark.parametrize("dimension", [3, 16, 100])
+@pytest.mark.parametrize("max_speed", [10.0, 100.0])
+def test_a_far_too_large_max_speed_is_found_and_a_quarter_advised(run: Run, dimension: int, max_speed: float) -> None:
+    finding = only(diagnose(*run(sphere, dimension=dimension, max_speed=max_speed)), "max-speed-too-large")
+    assert finding.change == {"max_speed": max_speed / 4}
+
+
+def test_following_the_advice_from_too_large_leads_to_a_run_without_findings(run: Run) -> None:
+    max_speed = 25.6
+    for _ in range(5):
+        findings = diagnose(*run(sphere, max_speed=max_speed))
+        if not findings:
+            break
+        max_speed = findings[0].change["max_speed"]
+    assert findings == [] and max_speed < 2
+
+
+def test_a_step_size_too_small_for_its_max_speed_is_never_clipped(run: Run) -> None:
+    finding = only(diagnose(*run(sphere, max_speed=1.0, step_size=0.01, radius=1.5)), "never-clipped")
+    assert finding.change == {"step_size": 0.5}
+    assert finding.evidence["clipped_share"] == 0
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 16, 100])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_fitness_of_pure_noise_is_seen_in_any_dimension(run: Run, dimension: int, seed: int) -> None:
+    findings = diagnose(*run(flat, noise=1.0, dimension=dimension, generations=90, seed=seed))
+    finding = only(findings, "gradient-noise")
+    assert abs(finding.evidence["gradient_agreement"]) < 4 * finding.evidence["standard_error"]
+    assert finding.change == {"max_speed": 0.3, "population": 400}
+
+
+def test_too_small_a_radius_under_noise_is_seen_as_a_gradient_of_noise(run: Run) -> None:
+    findings = diagnose(*run(sphere, noise=5.0, max_speed=0.003, generations=120))
+    assert "gradient-noise" in rules_of(findings)
+
+
+def test_a_collapsed_stdev_is_found_with_raw_fitness_of_a_large_scale(run: Run) -> None:
+    records, config = run(lambda x: 1e4 * sphere(x), fitness_shaping="raw", generations=60)
+    finding = {finding.rule: finding for finding in diagnose(records, config)}["stdev-collapsed"]
+    assert finding.change["stdev_learning_rate"] < 0.05
+    assert "centered-rank" in finding.suggestion
+
+
+def test_an_exploded_stdev_is_found(run: Run) -> None:
+    records, config = run(outward, stdev_learning_rate=2.0, max_speed=0.1, generations=60)
+    assert "stdev-exploded" in rules_of(diagnose(records, config))
+
+
+def test_a_population_that_always_ends_at_its_bound_is_found(run: Run) -> None:
+    records, config = run(sphere, population=40, interactions=10_000, population_max=200, episode_length=10)
+    finding = only(diagnose(records, config), "population-bound")
+    assert finding.change == {"population_max": 1100}
+    assert finding.evidence["steps_per_candidate"] == 10
+
+
+def test_a_population_that_met_its_bound_only_at_first_is_healthy(run: Run) -> None:
+    records, config = run(sphere, population=100, interactions=2_000, population_max=400, episode_length=10)
+    assert diagnose(records, config) == []
+
+
+def test_fitnesses_that_all_tie_are_found_and_nothing_else_is_blamed(run: Run) -> None:
+    finding = only(diagnose(*run(flat)), "fitness-tied")
+    assert finding.severity == "problem"
+    assert finding.evidence["tied_share"] == 1.0
+
+
+def test_a_reward_that_hardly_any_candidate_meets_is_found_as_tied(run: Run) -> None:
+    def sparse(x: np.ndarray) -> np.ndarray:
+        return (np.abs(x[:, 0] - 50.0) < 1.0).astype(np.float64)
+
+    finding = only(diagnose(*run(sparse)), "fitness-tied")
+    assert finding.change == {"max_speed": 0.3}
+
+
+@pytest.mark.parametrize(("share", "severity"), [(0.002, "note"), (0.1, "warning"), (0.9, "problem")])
+def test_non_finite_fitnesses_are_found_and_weighed(run: Run, share: float, severity: str) -> None:
+    generator = np.random.default_rng(5)
+
+    def breaking(x: np.ndarray) -> np.ndarray:
+        return np.where(generator.random(len(x)) < share, np.nan, sphere(x))
+
+    findings = {finding.rule: finding for finding in diagnose(*run(breaking))}
+    finding = findings["fitness-nonfinite"]
+    assert finding.severity == severity
+    assert finding.evidence["share"] == pytest.approx(share, rel=0.5)
+
+
+def test_nothing_and_next_to_nothing_give_no_findings(run: Run) -> None:
+    assert diagnose([]) == []
+    records, config = run(sphere, generations=4)
+    assert diagnose(records, config) == []
+
+
+def test_a_run_in_progress_is_not_yet_called_too_slow(run: Run) -> None:
+    records, config = run(sphere, max_speed=0.002, config_changes={"generations": 1000})
+    assert diagnose(records, config) == []
+
+
+def test_records_alone_are_enough(run: Run) -> None:
+    records, _ = run(sphere, max_speed=1.0, step_size=0.01, radius=1.5)
+    assert rules_of(diagnose(records)) == ["never-clipped"]
+
+
+def test_every_rule_has_a_docstring_that_says_what_it_looks_for() -> None:
+    assert all(rule.__doc__ for rule in RULES)

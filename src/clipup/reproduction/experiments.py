@@ -1,0 +1,192 @@
+"""The paper's experiments as data: groups of runs, each a task's preset with a few settings changed.
+
+The presets (``clipup/training/presets``) hold the paper's hyperparameters of each task; an experiment says only how
+its groups differ from them. Groups of different experiments with equal settings share their runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from clipup.errors import InvalidArgument
+from clipup.training.config import Scalar
+from clipup.training.suggestions import did_you_mean
+
+LUNAR_LANDER = "LunarLanderContinuous-v3"
+WALKER2D = "Walker2d-v4"
+HUMANOID = "Humanoid-v4"
+HUMANOID_BULLET = "pybullet_envs_gymnasium:HumanoidBulletEnv-v0"
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs that differ in their seed alone."""
+
+    name: str
+    label: str
+    env: str
+    settings: Mapping[str, Scalar | Mapping[str, Scalar]] = field(default_factory=dict[str, Scalar])
+    turn: int = 0
+    """Runs of a lower turn go first; within a turn one run of each group, then the next of each."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What is run, for how long, and which pictures come of it."""
+
+    name: str
+    title: str
+    where: str
+    """Where the paper has it."""
+    groups: tuple[Group, ...] = ()
+    runs: int = 0
+    """Runs of each group in the paper; seeds are 1, 2, 3 and so on."""
+    generations: int = 0
+    figures: tuple[str, ...] = ()
+    """Of "scores", "curves", "range-curves", "speeds", "defaults"."""
+    threshold: float | None = None
+    """The score that counts as solved, drawn into the curves."""
+    note: str = ""
+
+
+def _scales(name: str, label: str, turn: int, **settings: Scalar) -> tuple[Group, ...]:
+    scales: tuple[tuple[str, str, dict[str, Scalar]], ...] = (
+        ("ranks", "fitness ranking", {}),
+        ("raw", "raw rewards", {"fitness_shaping": "raw"}),
+        ("times-1000", "rewards × 1000", {"fitness_shaping": "raw", "fitness_scale": 1e3}),
+        ("over-1000", "rewards / 1000", {"fitness_shaping": "raw", "fitness_scale": 1e-3}),
+    )
+    return tuple(
+        Group(f"{name}-{scale}", f"{label}, {words}", LUNAR_LANDER, {**settings, **changed}, turn)
+        for scale, words, changed in scales
+    )
+
+
+CLIPUP = Group("clipup", "ClipUp", HUMANOID)
+CLIPUP_FAST = Group("clipup-fast", "ClipUp, α = 1.1e-2", HUMANOID, {"step_size": 1.1e-2})
+ADAM = Group("adam", "Adam", HUMANOID, {"optimizer": "adam", "step_size": 6e-4})
+NOCLIP = Group("noclip", "NoClip, α = 7.5e-3", HUMANOID, {"optimizer": "noclip"})
+NOCLIP_FAST = Group("noclip-fast", "NoClip, α = 1.1e-2", HUMANOID, {"optimizer": "noclip", "step_size": 1.1e-2})
+_SMALL: dict[str, Scalar] = {"population": 80, "population_max": 400, "interactions": 60_000}
+
+_ALL = (
+    Experiment(
+        "fitness-scale",
+        "Fitness scale (in)sensitivity on LunarLanderContinuous",
+        "subsec:scale, tbl:lunarlander",
+        (
+            *_scales("clipup", "ClipUp", 0),
+            *_scales("adam-0.15", "Adam 0.15", 1, optimizer="adam", step_size=0.15),
+            *_scales("adam-0.175", "Adam 0.175", 1, optimizer="adam", step_size=0.175),
+            *_scales("adam-0.2", "Adam 0.2", 1, optimizer="adam", step_size=0.2),
+        ),
+        runs=10,
+        generations=50,
+        figures=("scores",),
+    ),
+    Experiment(
+        "walker2d",
+        "ClipUp and Adam on Walker2d",
+        "fig:mujoco, tbl:hyperwalker2d",
+        (
+            Group("clipup", "ClipUp", WALKER2D),
+            Group("adam", "Adam", WALKER2D, {"optimizer": "adam", "step_size": 4e-3}),
+        ),
+        runs=30,
+        generations=500,
+        figures=("curves",),
+    ),
+    Experiment(
+        "humanoid",
+        "ClipUp and Adam on Humanoid",
+        "fig:mujoco, tbl:hyperhumanoid",
+        (CLIPUP, ADAM),
+        runs=30,
+        generations=1000,
+        figures=("curves",),
+        threshold=6000.0,
+    ),
+    Experiment(
+        "update-magnitudes",
+        "The size of the updates on Humanoid",
+        "sec:behavior, fig:humanoidUpdateMagnitudes",
+        (CLIPUP, ADAM, NOCLIP),
+        runs=30,
+        generations=1000,
+        figures=("speeds",),
+    ),
+    Experiment(
+        "step-size",
+        "A larger step size on Humanoid",
+        "sec:tunestepsize",
+        (CLIPUP, CLIPUP_FAST),
+        runs=30,
+        generations=1000,
+        figures=("curves",),
+        threshold=6000.0,
+    ),
+    Experiment(
+        "clipping",
+        "ClipUp without its clipping on Humanoid",
+        "sec:clippingeffect, fig:humanoidMoreLr, fig:humanoidMoreLrMagnitudes",
+        (CLIPUP_FAST, NOCLIP_FAST, NOCLIP),
+        runs=30,
+        generations=1000,
+        figures=("curves", "speeds"),
+        threshold=6000.0,
+    ),
+    Experiment(
+        "small-population",
+        "ClipUp and NoClip on Humanoid with a small population",
+        "fig:humanoidLittlePop",
+        (
+            Group("clipup-small", "ClipUp, λ = 80", HUMANOID, _SMALL),
+            Group("noclip-small", "NoClip, λ = 80", HUMANOID, {**_SMALL, "optimizer": "noclip"}),
+        ),
+        runs=30,
+        generations=1000,
+        figures=("curves", "speeds"),
+        threshold=6000.0,
+    ),
+    Experiment(
+        "humanoid-bullet",
+        "Bullet's Humanoid",
+        "fig:pybullethumanoid, tbl:hyperpybhmn",
+        (Group("clipup", "ClipUp", HUMANOID_BULLET),),
+        runs=10,
+        generations=1000,
+        figures=("range-curves",),
+        threshold=3500.0,
+    ),
+    Experiment(
+        "humanoid-observations",
+        "Humanoid with and without the 84 observations of contact forces",
+        "not in the paper: which of today's tasks stands for Humanoid-v2",
+        (
+            CLIPUP,
+            Group("contact-forces", "ClipUp, post_constraint", HUMANOID, {"env_options": {"post_constraint": True}}),
+        ),
+        runs=3,
+        generations=100,
+        figures=("curves",),
+        note="Humanoid-v4's last 84 observations are zero unless post_constraint=True; the paper's MuJoCo filled them.",
+    ),
+    Experiment(
+        "defaults-figure",
+        "How the default hyperparameters relate",
+        "sec:tuning, fig:defaultsettings",
+        figures=("defaults",),
+    ),
+)
+
+EXPERIMENTS: Mapping[str, Experiment] = {experiment.name: experiment for experiment in _ALL}
+
+
+def experiment_named(name: str) -> Experiment:
+    """The experiment of that name, or an error that suggests one."""
+    if name not in EXPERIMENTS:
+        raise InvalidArgument(
+            f"unknown experiment {name!r}; there are: {', '.join(EXPERIMENTS)}{did_you_mean(name, EXPERIMENTS)}"
+        )
+    return EXPERIMENTS[name]

@@ -1,0 +1,126 @@
+"""Which runs an experiment is made of, what each is called, and how far it is.
+
+A run's name says the task, the optimizer, a digest of every setting that can change its results, and the seed. Limits
+such as the number of generations are no part of it: a longer run contains the shorter one, so a reproduction of more
+generations goes on with the runs of fewer. Equal settings in two experiments give the same name, hence one run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from clipup.errors import FileFault, InvalidArgument
+from clipup.reproduction.experiments import Experiment, Group
+from clipup.training.api import CHANGEABLE
+from clipup.training.config import RunConfig, config_values
+from clipup.training.records import read_records
+from clipup.training.resolve import resolve
+from clipup.training.rundir import RunDirectory
+from clipup.training.suggestions import did_you_mean
+
+RUNS_FOLDER = "runs"
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One run of an experiment, begun or not."""
+
+    group: str
+    seed: int
+    name: str
+    config: RunConfig
+
+    def path(self, out: Path) -> Path:
+        """Where the run lives within the reproduction's directory."""
+        return out / RUNS_FOLDER / self.name
+
+    def generations_done(self, out: Path) -> int:
+        """Whole generations on disk, at most those that are wanted."""
+        records = read_records(self.path(out) / "records.jsonl")
+        return min(records[-1].generation, self.wanted) if records else 0
+
+    def is_finished(self, out: Path) -> bool:
+        """Whether nothing is left to do: its generations are made, and the last of them was evaluated."""
+        if self.generations_done(out) < self.wanted:
+            return False
+        every = self.config.evaluate_every
+        return (every > 0 and self.wanted % every == 0) or RunDirectory(
+            self.path(out)
+        ).read_status().state == "finished"
+
+    @property
+    def wanted(self) -> int:
+        """Generations that the experiment needs of it."""
+        return self.config.generations or 0
+
+
+def plan(
+    experiment: Experiment,
+    *,
+    runs: int | None = None,
+    generations: int | None = None,
+    only: Collection[str] = (),
+    seeds: Sequence[int] | None = None,
+    cluster: str | None = None,
+) -> tuple[PlannedRun, ...]:
+    """The runs of an experiment, in the order in which they are best made.
+
+    Within a turn one run of each group comes before the second of any, so that a reproduction cut short has groups of
+    about equal size to compare.
+    """
+    known = [group.name for group in experiment.groups]
+    for name in only:
+        if name not in known:
+            raise InvalidArgument(
+                f"{experiment.name} has no group {name!r}; it has: {', '.join(known)}{did_you_mean(name, known)}"
+            )
+    count = experiment.runs if runs is None else runs
+    wanted = experiment.generations if generations is None else generations
+    if count < 1 and known:
+        raise InvalidArgument(f"runs must be at least 1, got {count}")
+    if wanted < 1 and known:
+        raise InvalidArgument(f"generations must be at least 1, got {wanted}")
+    chosen = [group for group in experiment.groups if not only or group.name in only]
+    numbers = range(1, count + 1) if seeds is None else seeds
+    ordered = sorted((group.turn, seed, place) for place, group in enumerate(chosen) for seed in numbers)
+    return tuple(_planned(chosen[place], seed, wanted, cluster) for _, seed, place in ordered)
+
+
+def check_same_run(directory: RunDirectory, config: RunConfig) -> None:
+    """Refuse a directory whose run has other settings than its name says."""
+    there, wanted = _identity(directory.read_config()), _identity(config)
+    if there != wanted:
+        different = sorted(name for name in {*there, *wanted} if there.get(name) != wanted.get(name))
+        raise FileFault(
+            f"{directory.path}: its run differs in {', '.join(different)}; remove it or choose another --out"
+        )
+
+
+def _planned(group: Group, seed: int, generations: int, cluster: str | None) -> PlannedRun:
+    settings: dict[str, object] = {**group.settings, "env": group.env, "seed": seed, "generations": generations}
+    if cluster is not None:
+        settings["cluster"] = cluster
+    config, _ = resolve(settings)
+    return PlannedRun(group.name, seed, run_name(config), config)
+
+
+def run_name(config: RunConfig) -> str:
+    """The name of the run of a configuration."""
+    task = re.sub(r"[^A-Za-z0-9.-]+", "-", config.env.rpartition(":")[2])
+    identity = {name: value for name, value in _identity(config).items() if name != "seed"}
+    digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode("utf-8")).hexdigest()[:10]
+    return f"{task}-{config.optimizer}-{digest}-seed-{config.seed}"
+
+
+def _identity(config: RunConfig) -> dict[str, object]:
+    """What decides the results, without the defaults: a setting that a later version adds renames no run."""
+    defaults = config_values(RunConfig(env=config.env))
+    values = config_values(config)
+    return {name: value for name, value in values.items() if name not in CHANGEABLE and value != defaults[name]} | {
+        "env": config.env
+    }

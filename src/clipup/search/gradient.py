@@ -122,4 +122,5 @@ def _cosine(one: GradientArray, other: GradientArray) -> float:
     lengths = norm(one), norm(other)
     if min(lengths) == 0 or not np.isfinite(lengths).all():
         return 0.0
-    return float(((one / lengths[0]) * (other / lengths[1])).sum())
+    cosine = float(((one / lengths[0]) * (other / lengths[1])).sum())
+    return min(1.0, max(-1.0, cosine))

@@ -61,6 +61,26 @@ class PlainDisplay:
         self._stream.flush()
 
 
+class WarningDisplay:
+    """Says nothing but messages: what `--quiet` leaves."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def begin(self, info: RunInfo) -> None:
+        """Nothing."""
+
+    def generation(self, record: Record, clock: ClockRecord) -> None:
+        """Nothing."""
+
+    def message(self, text: str) -> None:
+        """Show a message."""
+        self._stream.write(text + "\n")
+
+    def end(self, status: Status) -> None:
+        """Nothing."""
+
+
 def headline(info: RunInfo) -> str:
     """One line about what is trained."""
     config = info.config

@@ -1,0 +1,95 @@
+"""An argument parser whose errors are one line, with the nearest flag that exists."""
+
+from __future__ import annotations
+
+import argparse
+from typing import NoReturn
+
+from clipup.errors import InvalidArgument
+from clipup.training.suggestions import did_you_mean
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """Raises `InvalidArgument` where argparse would print its usage and exit."""
+
+    def __init__(self, prog: str, description: str = "") -> None:
+        super().__init__(
+            prog=prog,
+            description=description,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+
+    def error(self, message: str) -> NoReturn:
+        """Raise instead of exiting."""
+        raise InvalidArgument(f"{message} (see: {self.prog} --help)")
+
+    def parse_all(self, words: list[str]) -> argparse.Namespace:
+        """Parse, and refuse what is not known with a suggestion."""
+        arguments, unknown = self.parse_known_args(words)
+        if unknown:
+            flag = next((word for word in unknown if word.startswith("-")), unknown[0])
+            name = flag.split("=", 1)[0]
+            if name.startswith("-"):
+                flags = [option for option in self._option_string_actions if option.startswith("--")]
+                raise InvalidArgument(f"unknown flag {name}{did_you_mean(name, flags)} (see: {self.prog} --help)")
+            raise InvalidArgument(f"unexpected argument {flag!r} (see: {self.prog} --help)")
+        return arguments
+
+
+def add_output_flags(parser: argparse.ArgumentParser, *, json: bool = True, quiet: bool = True) -> None:
+    """Add --quiet and --json."""
+    group = parser.add_argument_group("output")
+    if quiet:
+        group.add_argument("--quiet", "-q", action="store_true", help="say nothing but errors and the result")
+    if json:
+        group.add_argument("--json", action="store_true", help="print the result as one JSON object")
+
+
+def whole_number(text: str) -> int:
+    """A type for argparse: a positive whole number."""
+    try:
+        value = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not at least 1")
+    return value
+
+
+def seed_number(text: str) -> int:
+    """A type for argparse: a seed."""
+    try:
+        value = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+    if not 0 <= value < 2**63:
+        raise argparse.ArgumentTypeError(f"{text!r} is not from 0 to 2**63 - 1")
+    return value
+
+
+def take_env_options(words: list[str]) -> tuple[list[str], dict[str, str]]:
+    """Split ``--env.KEY VALUE`` and ``--env.KEY=VALUE`` off the words of a command line.
+
+    >>> take_env_options(["A", "--env.gravity", "-9", "--seed", "1"])
+    (['A', '--seed', '1'], {'gravity': '-9'})
+    """
+    rest: list[str] = []
+    options: dict[str, str] = {}
+    position = 0
+    while position < len(words):
+        word = words[position]
+        position += 1
+        if not word.startswith("--env."):
+            rest.append(word)
+            continue
+        name, separator, value = word.removeprefix("--env.").partition("=")
+        if not name:
+            raise InvalidArgument(f"{word} needs a name: --env.KEY VALUE")
+        if not separator:
+            if position == len(words):
+                raise InvalidArgument(f"--env.{name} needs a value: --env.{name} VALUE")
+            value = words[position]
+            position += 1
+        options[name] = value
+    return rest, options

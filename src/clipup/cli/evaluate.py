@@ -1,0 +1,63 @@
+"""``clipup evaluate``."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+
+from clipup.cli.arguments import add_output_flags, seed_number, take_env_options, whole_number
+from clipup.cli.output import print_json, say
+from clipup.cli.policies import add_policy_arguments, load
+
+DESCRIPTION = """Run a trained policy and say how good it is: mean, median, min, max and standard error of its returns.
+
+The reward is the environment's own and so is the length of an episode, whatever training saw. The episodes belong to
+--seed: the same command gives the same numbers."""
+
+EXAMPLES = """examples:
+  clipup evaluate runs/LunarLanderContinuous-v3-1
+  clipup evaluate policy.safetensors --episodes 100 --seed 7 --json
+  clipup evaluate runs/LunarLanderContinuous-v3-1 --env.enable_wind true      (how robust is it?)"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
+    add_policy_arguments(parser)
+    parser.add_argument("--episodes", type=whole_number, default=16, metavar="N", help="how many (default: 16)")
+    parser.add_argument("--seed", type=seed_number, default=0, metavar="N", help="which episodes (default: 0)")
+    parser.add_argument("--workers", type=whole_number, metavar="N", help="threads (default: all)")
+    add_output_flags(parser)
+
+
+def prepare(words: list[str]) -> tuple[list[str], dict[str, object]]:
+    """Take ``--env.KEY VALUE`` out before argparse sees the words."""
+    rest, options = take_env_options(words)
+    return rest, {"env_options": options}
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Evaluate."""
+    from clipup.evaluation.evaluate import evaluate
+
+    policy, task, path = load(arguments)
+    found = evaluate(policy, task, episodes=arguments.episodes, seed=arguments.seed, threads=arguments.workers)
+    summary = found.summary
+    if arguments.json:
+        print_json(
+            {
+                **dataclasses.asdict(summary),
+                "env": task.label,
+                "engine": found.engine,
+                "seed": found.seed,
+                "interactions": found.interactions,
+                "policy": str(path),
+                "returns": found.returns,
+            }
+        )
+        return 0
+    if not arguments.quiet:
+        say(f"{path} on {task.label} ({found.engine}), {summary.episodes} episodes, seed {found.seed}")
+    say(f"mean {summary.mean:.2f} ± {summary.standard_error:.2f} (standard error)")
+    say(f"median {summary.median:.2f}, min {summary.min:.2f}, max {summary.max:.2f}")
+    return 0

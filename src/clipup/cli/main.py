@@ -1,0 +1,94 @@
+"""The entry point: find the command, call it, turn errors into one line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from clipup.cli.arguments import OneLineParser
+from clipup.cli.registry import COMMANDS
+from clipup.errors import ClipUpError, Diverged, EnvironmentFault
+from clipup.training.suggestions import did_you_mean
+
+USAGE_ERROR = 2
+RUN_FAILED = 1
+
+
+def main(words: list[str] | None = None) -> int:
+    """Run the command that `words` (default: the command line) name; return the exit code.
+
+    0: done. 1: a run failed (the search diverged, every environment failed). 2: something given was wrong, or a file
+    could not be read or written. 130 and 143: stopped by Ctrl-C and SIGTERM.
+    """
+    words = sys.argv[1:] if words is None else words
+    try:
+        return _dispatch(words)
+    except (Diverged, EnvironmentFault) as error:
+        return _complain(error, RUN_FAILED)
+    except BrokenPipeError:
+        # Somebody closed our output, as `| head` does; Python would complain once more while flushing at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (ClipUpError, OSError) as error:
+        return _complain(error, USAGE_ERROR)
+    except KeyboardInterrupt as error:
+        return int(getattr(error, "exit_code", 130))
+
+
+def _dispatch(words: list[str]) -> int:
+    if not words or words[0] in ("-h", "--help"):
+        sys.stdout.write(overview())
+        return 0
+    if words[0] in ("-V", "--version"):
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            number = version("clipup")
+        except PackageNotFoundError:
+            number = "(not installed)"
+        sys.stdout.write(f"clipup {number}\n")
+        return 0
+    command = next((command for command in COMMANDS if command.name == words[0]), None)
+    if command is None:
+        names = [known.name for known in COMMANDS]
+        from clipup.errors import InvalidArgument
+
+        raise InvalidArgument(f"unknown command {words[0]!r}{did_you_mean(words[0], names)} (see: clipup --help)")
+    module = command.load()
+    parser = OneLineParser(f"clipup {command.name}")
+    module.configure(parser)
+    rest = words[1:]
+    prepare = getattr(module, "prepare", None)
+    if prepare is not None:
+        rest, extra = prepare(rest)
+        arguments = parser.parse_all(rest)
+        for name, value in extra.items():
+            setattr(arguments, name, value)
+    else:
+        arguments = parser.parse_all(rest)
+    return module.run(arguments)
+
+
+def overview() -> str:
+    """What `clipup --help` prints."""
+    width = max(len(command.name) for command in COMMANDS)
+    listing = "\n".join(f"  {command.name:<{width}}  {command.summary}" for command in COMMANDS)
+    return f"""clipup: train controllers without backpropagation (PGPE with the ClipUp optimizer)
+
+usage: clipup COMMAND …    (clipup COMMAND --help explains each, with examples)
+
+{listing}
+
+start here:
+  clipup train LunarLanderContinuous-v3       trains, shows progress, leaves runs/LunarLanderContinuous-v3-1
+  clipup evaluate runs/LunarLanderContinuous-v3-1
+  clipup record runs/LunarLanderContinuous-v3-1 -o lander.mp4
+"""
+
+
+def _complain(error: BaseException, code: int) -> int:
+    text = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, OSError) and not isinstance(error, ClipUpError):
+        text = f"{error.filename or 'file system'}: {error.strerror or error}"
+    sys.stderr.write(f"clipup: {text}\n")
+    return code

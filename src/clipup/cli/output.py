@@ -1,0 +1,64 @@
+"""What commands print."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Mapping, Sequence
+
+from clipup.tracking import Tracker
+
+
+def print_json(values: Mapping[str, object]) -> None:
+    """One object on standard output; numbers that JSON cannot spell become null."""
+    sys.stdout.write(json.dumps(_plain(values), allow_nan=False) + "\n")
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}  # pyright: ignore
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [_plain(item) for item in value]  # pyright: ignore
+    return value
+
+
+def say(text: str) -> None:
+    """One line on standard output."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def note(text: str) -> None:
+    """One line on standard error."""
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns of text."""
+    widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in [header, *rows]]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def displays(*, quiet: bool, json_output: bool) -> list[Tracker]:
+    """The display for a run: live at a terminal, lines elsewhere, none when quiet. JSON keeps standard output free."""
+    if quiet:
+        from clipup.tracking.terminal import WarningDisplay
+
+        return [WarningDisplay(sys.stderr)]
+    stream = sys.stderr if json_output else sys.stdout
+    if stream.isatty():
+        from clipup.errors import MissingDependency
+        from clipup.tracking.live import LiveDisplay
+
+        try:
+            return [LiveDisplay(stream)]
+        except MissingDependency:
+            pass
+    from clipup.tracking.terminal import PlainDisplay
+
+    return [PlainDisplay(stream)]

@@ -1,0 +1,49 @@
+"""``clipup resume``."""
+
+from __future__ import annotations
+
+import argparse
+
+from clipup.cli.arguments import add_output_flags
+from clipup.cli.running import carry_out, comment
+from clipup.cli.train import add_setting_flags, given_settings
+from clipup.training.api import CHANGEABLE, change_config, proceed
+from clipup.training.config import settings
+
+DESCRIPTION = """Go on with a run from its newest good checkpoint, to the same bits as if it had never stopped.
+
+Works after Ctrl-C, kill -9, a crash or a power cut. What fixes the results cannot be changed; limits and execution
+can, and are kept for the next time."""
+
+EXAMPLES = """examples:
+  clipup resume runs/Walker2d-v4-1
+  clipup resume runs/Walker2d-v4-1 --generations +200      (200 more than the run was to have)
+  clipup resume runs/Walker2d-v4-1 --generations 1000      (1000 in all)
+  clipup resume runs/Walker2d-v4-1 --workers 8 --time-limit 2h"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
+    parser.usage = "clipup resume RUN [flags]"
+    parser.add_argument("run", metavar="RUN", help="a run directory")
+    parser.add_argument("--import", dest="imports", metavar="MODULE", action="append", default=[],
+                        help="module that the run's environment may import")  # fmt: skip
+    add_setting_flags(parser, [name for name in settings() if name in CHANGEABLE])
+    add_output_flags(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Resume."""
+    from clipup.training.rundir import RunDirectory
+    from clipup.training.trust import check_import
+
+    directory = RunDirectory(arguments.run)
+    config = directory.read_config()
+    more = arguments.generations
+    if isinstance(more, str) and more.startswith("+") and more[1:].isdecimal():
+        arguments.generations = str((config.generations or 0) + int(more[1:]))
+    changed = change_config(config, given_settings(arguments))
+    check_import(changed.env, named=arguments.imports, source=str(directory.config_path))
+    head = comment(directory.path)
+    return carry_out(arguments, lambda trackers: proceed(changed, directory, trackers=trackers, comment=head))

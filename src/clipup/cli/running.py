@@ -1,0 +1,76 @@
+"""What `train` and `resume` share: the display while a run goes, and the words when it ends."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from clipup.cli.output import displays, print_json, say
+from clipup.tracking import Tracker
+from clipup.training.api import RunInterrupted, TrainingResult
+
+
+def carry_out(arguments: argparse.Namespace, train: Callable[[list[Tracker]], TrainingResult]) -> int:
+    """Run `train` with the display that was asked for and report how it ended; return the exit code."""
+    code = 0
+    try:
+        result = train(displays(quiet=arguments.quiet, json_output=arguments.json))
+    except RunInterrupted as interrupted:
+        result, code = interrupted.result, interrupted.exit_code
+    if arguments.json:
+        print_json(as_json(result))
+    elif code:
+        say(f"stopped after generation {result.generation}, all saved; go on with: clipup resume {result.path}")
+    else:
+        say(f"{ending(result)}\n{next_steps(result)}" if not arguments.quiet else ending(result))
+    return code
+
+
+def as_json(result: TrainingResult) -> dict[str, object]:
+    """The result for a program."""
+    return {
+        "run": str(result.path) if result.path is not None else None,
+        "env": result.config.env,
+        "state": result.state,
+        "reason": result.reason,
+        "generation": result.generation,
+        "total_interactions": result.total_interactions,
+        "score": result.score,
+        "score_standard_error": result.score_standard_error,
+        "episodes": result.config.evaluation_episodes,
+        "seed": result.config.seed,
+    }
+
+
+def ending(result: TrainingResult) -> str:
+    """One line about a finished run."""
+    score = "no score"
+    if result.score is not None:
+        error = result.score_standard_error
+        score = f"score {result.score:.2f}" + (f" ± {error:.2f}" if error is not None else "")
+        score += f" (mean of {result.config.evaluation_episodes} episodes)"
+    return f"finished ({result.reason}): {score}, generation {result.generation}, in {result.path}"
+
+
+def next_steps(result: TrainingResult) -> str:
+    """What somebody may want to do next."""
+    return (
+        f"next: clipup evaluate {result.path}   |   clipup record {result.path} -o video.mp4   |   "
+        f"clipup resume {result.path} --generations +{max(1, result.generation)}"
+    )
+
+
+def comment(path: Path) -> str:
+    """The head of a run's config.toml."""
+    versions: list[str] = []
+    for library in ("clipup", "envpool", "gymnasium", "mujoco", "numpy"):
+        try:
+            versions.append(f"{library} {version(library)}")
+        except PackageNotFoundError:
+            continue
+    return (
+        f"The whole configuration of this run. Repeat it: clipup train --config {path / 'config.toml'} --run NEW\n"
+        f"Made with {', '.join(versions)}."
+    )

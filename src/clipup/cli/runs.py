@@ -1,0 +1,99 @@
+"""``clipup runs``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+from clipup.cli.arguments import add_output_flags
+from clipup.cli.output import print_json, say, table
+from clipup.errors import ClipUpError, FileFault
+from clipup.tracking.terminal import count, number
+from clipup.training.records import Record, read_records
+from clipup.training.rundir import RunDirectory
+
+DESCRIPTION = "Show the runs under DIR: task, seed, generation, interactions, last and best score, state."
+EXAMPLES = """examples:
+  clipup runs
+  clipup runs experiments --json"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
+    parser.add_argument("directory", nargs="?", default="runs", metavar="DIR", help="where to look (default: runs)")
+    add_output_flags(parser, quiet=False)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """List runs."""
+    root = Path(arguments.directory)
+    if not root.is_dir():
+        raise FileFault(f"{root}: no such directory; runs are made by: clipup train ENV")
+    rows = [describe(path) for path in find_runs(root)]
+    if arguments.json:
+        print_json({"runs": rows})
+        return 0
+    if not rows:
+        say(f"no runs in {root}; make one: clipup train LunarLanderContinuous-v3")
+        return 0
+    header = ("run", "task", "seed", "generation", "interactions", "score", "best score", "state")
+    say(table(header, [_cells(row) for row in rows]))
+    return 0
+
+
+def find_runs(root: Path) -> Iterator[Path]:
+    """Every run directory at or below `root`, by name."""
+    if (root / "config.toml").is_file():
+        yield root
+        return
+    for path in sorted(root.glob("**/config.toml")):
+        if (path.parent / "checkpoints").is_dir():
+            yield path.parent
+
+
+def describe(path: Path) -> dict[str, object]:
+    """What is known about a run; what is wrong with it stands under `error`."""
+    row: dict[str, object] = {"run": str(path)}
+    try:
+        directory = RunDirectory(path)
+        config = directory.read_config()
+        row |= {"env": config.env, "seed": config.seed, "generations": config.generations}
+        status = directory.read_status()
+        records = read_records(directory.records_path)
+        scored = [record for record in records if record.score is not None]
+        row["generation"] = records[-1].generation if records else 0
+        row["total_interactions"] = records[-1].total_interactions if records else 0
+        row["score"] = scored[-1].score if scored else None
+        if status.state == "finished" and status.score is not None:
+            row["score"] = status.score
+        row["best_score"] = max((_score(record) for record in scored), default=None)
+        row["state"] = status.state
+    except ClipUpError as error:
+        row |= {"state": "damaged", "error": str(error)}
+    return row
+
+
+def _score(record: Record) -> float:
+    return record.score if record.score is not None else float("-inf")
+
+
+def _cells(row: dict[str, object]) -> tuple[str, ...]:
+    def value(name: str) -> float | None:
+        found = row.get(name)
+        return found if isinstance(found, int | float) else None
+
+    limit = value("generations")
+    generation = f"{value('generation') or 0:g}" + (f"/{limit:g}" if limit is not None else "")
+    state = str(row["state"]) + (f": {row['error']}" if "error" in row else "")
+    return (
+        str(row["run"]),
+        str(row.get("env", "?")),
+        str(row.get("seed", "?")),
+        generation,
+        count(value("total_interactions") or 0),
+        number(value("score")),
+        number(value("best_score")),
+        state,
+    )

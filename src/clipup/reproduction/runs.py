@@ -120,7 +120,8 @@ def run_name(config: RunConfig) -> str:
 def _identity(config: RunConfig) -> dict[str, object]:
     """What decides the results, without the defaults: a setting that a later version adds renames no run."""
     defaults = config_values(RunConfig(env=config.env))
-    values = config_values(config)
-    return {name: value for name, value in values.items() if name not in CHANGEABLE and value != defaults[name]} | {
-        "env": config.env
-    }
+    found: dict[str, object] = {"env": config.env}
+    for name, value in config_values(config).items():
+        if name not in CHANGEABLE and value != defaults[name]:
+            found[name] = value
+    return found

@@ -61,7 +61,7 @@ SCALES = ("ranks", "raw", "times-1000", "over-1000")
 @functools.cache
 def claims() -> tuple[Claim, ...]:
     """Every claim, in the order of the file."""
-    text = resources.files(__package__).joinpath("targets.toml").read_text(encoding="utf-8")
+    text = resources.files("clipup.reproduction").joinpath("targets.toml").read_text(encoding="utf-8")
     return tuple(_claim(entry) for entry in tomllib.loads(text)["claim"])
 
 

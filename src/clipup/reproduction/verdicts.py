@@ -1,0 +1,60 @@
+"""What is said about each claim: agrees, differs, or not enough runs."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+from clipup.errors import FileFault
+from clipup.reproduction.experiments import experiment_named
+from clipup.reproduction.results import GroupResult, Results
+from clipup.reproduction.rules import RULES, SPEED_RULES, Finding
+from clipup.reproduction.targets import Claim, claims_of
+
+AGREES, DIFFERS, NOT_ENOUGH = "agrees", "differs", "not enough runs"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim, what ours came to, and whether they agree."""
+
+    claim: str
+    where: str
+    published: str
+    ours: str
+    interval: str
+    runs: int
+    """Runs that count, of the group that has the fewest."""
+    runs_published: int
+    verdict: str
+
+
+def verdicts(results: Results) -> tuple[Verdict, ...]:
+    """The verdict on every claim about the experiment."""
+    return tuple(judge(claim, results) for claim in claims_of(results.experiment) if claim.rule != "defaults")
+
+
+def judge(claim: Claim, results: Results) -> Verdict:
+    """Hold the results against one claim.
+
+    Runs that stopped short of the paper's generations say nothing about its final scores, so they do not count; with
+    fewer than `claim.needs` that do, the verdict is "not enough runs", whatever they look like.
+    """
+    if claim.rule not in RULES:
+        raise FileFault(f"targets.toml: unknown rule {claim.rule!r}")
+    groups = {name: _counting(results.group(name), claim, results) for name in claim.groups}
+    count = min((len(group.runs) for group in groups.values()), default=0)
+    finding = RULES[claim.rule](claim, groups) if count else Finding("", "", False)
+    verdict = NOT_ENOUGH if count < max(1, claim.needs) else (AGREES if finding.agrees else DIFFERS)
+    published = claim.published if isinstance(claim.published, str) else f"{claim.published:g}"
+    return Verdict(claim.text, claim.where, published, finding.ours, finding.interval, count, claim.runs, verdict)
+
+
+def _counting(group: GroupResult, claim: Claim, results: Results) -> GroupResult:
+    if claim.rule in SPEED_RULES:
+        runs = tuple(run for run in group.runs if len(run.speeds) >= SPEED_RULES[claim.rule])
+    elif results.generations >= experiment_named(results.experiment).generations:
+        runs = group.finished
+    else:
+        runs = ()
+    return dataclasses.replace(group, runs=runs)

@@ -1,5 +1,8 @@
 """Train controllers without backpropagation: PGPE with the ClipUp optimizer."""
 
+import importlib
+from typing import TYPE_CHECKING
+
 from clipup.errors import ClipUpError
 from clipup.optimizers import Adam, ClipUp, GradientAscent, HeavyBall, Optimizer
 from clipup.search import (
@@ -12,6 +15,13 @@ from clipup.search import (
     maximize,
     minimize,
 )
+
+if TYPE_CHECKING:
+    from clipup.evaluation.evaluate import evaluate as evaluate
+    from clipup.export.policy import load_policy as load_policy
+    from clipup.training.api import TrainingResult as TrainingResult
+    from clipup.training.api import resume as resume
+    from clipup.training.api import train as train
 
 __version__ = "0.1.0"
 
@@ -26,8 +36,28 @@ __all__ = [
     "HeavyBall",
     "OptimizationResult",
     "Optimizer",
+    "TrainingResult",
     "candidates",
     "centered_rank",
+    "evaluate",
+    "load_policy",
     "maximize",
     "minimize",
+    "resume",
+    "train",
 ]
+
+# What knows environments and files is imported when it is first asked for, so that `import clipup` stays numpy alone.
+_LATER = {
+    "TrainingResult": "clipup.training.api",
+    "evaluate": "clipup.evaluation.evaluate",
+    "load_policy": "clipup.export.policy",
+    "resume": "clipup.training.api",
+    "train": "clipup.training.api",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module 'clipup' has no attribute {name!r}")
+    return getattr(importlib.import_module(_LATER[name]), name)

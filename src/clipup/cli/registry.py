@@ -45,4 +45,5 @@ COMMANDS = (
     Command("envs", "which environments there are, and what runs them", "clipup.cli.envs"),
     Command("runs", "a table of runs: task, generation, score, state", "clipup.cli.runs"),
     Command("bench", "how fast this machine rolls out an environment", "clipup.cli.bench"),
+    Command("reproduce", "an experiment of the paper, beside its published values", "clipup.cli.reproduce"),
 )

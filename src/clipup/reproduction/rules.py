@@ -42,7 +42,7 @@ def mean_score(claim: Claim, groups: Groups) -> Finding:
     summary = summarize_group(groups[claim.groups[0]].final_scores)
     error = summary.stdev * math.sqrt(1.0 / summary.count + 1.0 / claim.runs)
     agrees = abs(summary.mean - claim.number("published")) <= 2.0 * error
-    return Finding(f"{summary.mean:.2f} ± {summary.stdev:.2f}", _range(summary.mean_interval, ".1f"), agrees)
+    return Finding(f"{summary.mean:.2f}{_spread(summary.stdev, '.2f')}", _range(summary.mean_interval, ".1f"), agrees)
 
 
 def even(claim: Claim, groups: Groups) -> Finding:
@@ -224,5 +224,5 @@ def _extremes(values: list[float]) -> str:
     return f"{min(values):.4g} … {max(values):.4g} (all)"
 
 
-def _spread(stdev: float) -> str:
-    return "" if math.isnan(stdev) else f" ± {stdev:.0f}"
+def _spread(stdev: float, form: str = ".0f") -> str:
+    return "" if math.isnan(stdev) else f" ± {stdev:{form}}"

@@ -1,0 +1,109 @@
+"""The page about the reproduction, built from the result files alone."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from pathlib import Path
+
+from clipup.reproduction.experiments import EXPERIMENTS, Experiment
+from clipup.reproduction.results import Results, read_results
+from clipup.reproduction.rules import RULES
+from clipup.reproduction.tables import tables
+from clipup.reproduction.targets import claims_of
+from clipup.reproduction.verdicts import AGREES, DIFFERS, NOT_ENOUGH, verdicts
+
+HEAD = """# The paper, reproduced
+
+<!-- Built from the files under results/ by: clipup reproduce --page docs/reproduction.md. Do not edit by hand. -->
+
+Each experiment of "ClipUp: A Simple and Powerful Optimizer for Distribution-based Policy Evolution" (Toklu, Liskowski,
+Srivastava 2020, arXiv:2008.02387) is one command. Its settings are in `src/clipup/reproduction/experiments.py` and in
+the presets of the tasks, the published values in `src/clipup/reproduction/targets.toml`; every number below comes from
+the result file named beside it. A score is the mean of 16 episodes of the current solution on the environment's own
+reward. Intervals are stratified bootstrap intervals. The state of each experiment is in the first table: **what is not
+complete says so**.
+"""
+
+
+def build_page(results: Path, page: Path) -> str:
+    """The text of the page that lies at `page`, from the result files in the folder `results`."""
+    found = {name: read_results(path) for name in EXPERIMENTS if (path := results / f"{name}.json").is_file()}
+    link = Path(os.path.relpath(results, page.parent)).as_posix()
+    parts = [HEAD, _overview(found)]
+    parts += [_section(experiment, found.get(name), results, link) for name, experiment in EXPERIMENTS.items()]
+    return "\n".join([*parts, _rules(), _notes()])
+
+
+def _overview(found: dict[str, Results]) -> str:
+    rows = ["| experiment | runs finished | claims: agree / differ / not enough runs |", "| --- | --- | --- |"]
+    for name, experiment in EXPERIMENTS.items():
+        results = found.get(name)
+        done = sum(len(group.finished) for group in results.groups) if results else 0
+        full = results is not None and results.generations >= experiment.generations
+        wanted = experiment.runs * len(experiment.groups)
+        state = f"{done if full else 0} of {wanted}" if wanted else ("drawn" if results else "not drawn")
+        if results is not None and not full:
+            state += f" ({done} short ones of {results.generations} generations)"
+        said = [verdict.verdict for verdict in verdicts(results)] if results else []
+        missing = 0 if results else sum(claim.rule != "defaults" for claim in claims_of(name))
+        counts = f"{said.count(AGREES)} / {said.count(DIFFERS)} / {said.count(NOT_ENOUGH) + missing}"
+        rows.append(f"| [{name}](#{name}) | {state} | {counts if wanted else '–'} |")
+    return "\n".join(rows) + "\n"
+
+
+def _section(experiment: Experiment, results: Results | None, folder: Path, link: str) -> str:
+    lines = [f"## {experiment.name}", "", f"{experiment.title} (paper: {experiment.where}).", ""]
+    if experiment.note:
+        lines += [experiment.note, ""]
+    if results is None:
+        return "\n".join([*lines, f"Not run yet: `clipup reproduce {experiment.name}`", ""])
+    about = results.provenance
+    versions = ", ".join(f"{name} {version}" for name, version in about.versions.items())
+    lines += [
+        f"Command: `{about.command}`. File: [{experiment.name}.json]({link}/{experiment.name}.json), "
+        f"{about.created}, commit {about.commit or 'unknown'}, {about.hardware.get('cpu', '?')} "
+        f"({about.hardware.get('cores', '?')} cores); {versions}.",
+        "",
+    ]
+    if results.groups:
+        interactions = sum(run.interactions for group in results.groups for run in group.runs)
+        seconds = sum(run.seconds for group in results.groups for run in group.runs)
+        runs = sum(len(group.runs) for group in results.groups)
+        lines += [
+            f"{runs} runs, {interactions / 1e6:.1f} million interactions, {seconds / 3600:.2f} hours of runs.",
+            "",
+        ]
+    for table in tables(results, verdicts(results)):
+        lines += [f"**{table.title}**", "", table.markdown(), ""]
+    for kind in experiment.figures:
+        if (folder / f"{experiment.name}-{kind}.png").is_file():
+            lines += [f"![{experiment.title}: {kind}]({link}/{experiment.name}-{kind}.png)", ""]
+    policy = folder / "policies" / f"{experiment.name}.safetensors"
+    if policy.is_file():
+        shown = f"results/policies/{experiment.name}.safetensors"
+        lines += [f"A policy of it: `clipup evaluate {shown}`, `clipup record {shown}`.", ""]
+    return "\n".join(lines)
+
+
+def _rules() -> str:
+    lines = ["## How claims are judged", ""]
+    lines += ["A claim is judged once half as many runs as the paper had have made all their generations; claims about"]
+    lines += ["the size of updates, which hold for every run, once one run went 150 generations. Then:", ""]
+    used = {claim.rule for name in EXPERIMENTS for claim in claims_of(name)}
+    for name, rule in RULES.items():
+        if name in used:
+            lines.append(f"- *{name}*: {(inspect.getdoc(rule) or '').splitlines()[0]}")
+    return "\n".join(lines) + "\n"
+
+
+def _notes() -> str:
+    return """## What is not the same as in the paper
+
+- The tasks are today's: LunarLanderContinuous-v3, Walker2d-v4 and Humanoid-v4 (EnvPool) for the v2 tasks of Gym 0.17;
+  `pybullet_envs_gymnasium` for PyBullet's own HumanoidBulletEnv-v0.
+- The center starts at zero, the paper's near it. Candidates with equal fitness share their rank.
+- The paper does not say how often its curves evaluate the current solution; here it is every 5 generations.
+- Alive bonuses are removed as in the paper: from training, not from the scores.
+- `reduction` counts a run that never reached the threshold with all its interactions.
+"""

@@ -1,0 +1,144 @@
+"""One experiment from its name to its tables, figures and result file."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from clipup.errors import FileFault
+from clipup.reproduction.collect import collect
+from clipup.reproduction.experiments import Experiment, experiment_named
+from clipup.reproduction.figures import draw
+from clipup.reproduction.requirements import check_requirements
+from clipup.reproduction.results import Results, encode
+from clipup.reproduction.runs import PlannedRun, plan
+from clipup.reproduction.schedule import Outcome, Progress, Schedule
+from clipup.reproduction.tables import Table, tables
+from clipup.reproduction.verdicts import Verdict, verdicts
+from clipup.training.files import write_atomically
+from clipup.training.records import read_records
+
+POLICIES_FOLDER = "policies"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for."""
+
+    experiment: str
+    runs: int | None = None
+    """Of each group; None for as many as in the paper."""
+    generations: int | None = None
+    """Of each run; None for as many as in the paper."""
+    budget: float | None = None
+    """Seconds."""
+    groups: tuple[str, ...] = ()
+    jobs: int | None = None
+    cluster: str | None = None
+    out: Path = Path("reproduction")
+    """Where runs live; a later call with the same directory goes on with them."""
+    results: Path | None = None
+    """Where the result file, figures and policies go; None for `out` itself."""
+    figures: bool = True
+    collect_only: bool = False
+    """Make no run, only tables and figures of what is there."""
+
+    @property
+    def command(self) -> str:
+        """The command that makes these results anywhere: without directories, time limits and ways of running."""
+        words = ["clipup reproduce", self.experiment]
+        for name, value in (("runs", self.runs), ("generations", self.generations)):
+            words += [f"--{name} {value}"] if value is not None else []
+        return " ".join([*words, *(f"--group {group}" for group in self.groups)])
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What came of it."""
+
+    results: Results
+    verdicts: tuple[Verdict, ...]
+    tables: tuple[Table, ...]
+    outcome: Outcome | None
+    """None when nothing was run."""
+    files: tuple[Path, ...]
+
+
+def reproduce(
+    request: Request, *, watch: Callable[[Progress], None] | None = None, watch_seconds: float = 1.0
+) -> Reproduction:
+    """Make the runs that are still missing, then the tables, figures and result file of all that are there."""
+    experiment = experiment_named(request.experiment)
+    planned = plan(
+        experiment,
+        runs=request.runs,
+        generations=request.generations,
+        only=request.groups,
+        cluster=request.cluster,
+    )
+    check_requirements(experiment, figures=request.figures)
+    outcome = None
+    if planned and not request.collect_only:
+        schedule = Schedule(
+            planned, request.out, jobs=request.jobs, budget=request.budget, watch=watch, watch_seconds=watch_seconds
+        )
+        outcome = schedule.run()
+    return _write_up(request, experiment, planned, outcome)
+
+
+def _write_up(
+    request: Request, experiment: Experiment, planned: Sequence[PlannedRun], outcome: Outcome | None
+) -> Reproduction:
+    folder = request.out if request.results is None else request.results
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileFault(f"{folder}: cannot be made: {error.strerror or error}") from error
+    results = collect(experiment, planned, request.out, request.command)
+    found = verdicts(results)
+    shown = tables(results, found)
+    path = folder / f"{experiment.name}.json"
+    policy = keep_policy(experiment, planned, request.out, folder)
+    extra: dict[str, object] = {
+        "title": experiment.title,
+        "where": experiment.where,
+        "policy": None if policy is None else policy[1],
+        "verdicts": [dataclasses.asdict(verdict) for verdict in found],
+    }
+    write_atomically(path, encode(results, extra))
+    files = [path]
+    if policy is not None:
+        files.append(policy[0])
+    if request.figures:
+        files += draw(experiment, results, folder)
+    return Reproduction(results, found, shown, outcome, tuple(files))
+
+
+def keep_policy(
+    experiment: Experiment, planned: Sequence[PlannedRun], out: Path, folder: Path
+) -> tuple[Path, dict[str, object]] | None:
+    """Copy the policy with the best score on the way, of all runs of the first group; say which it was.
+
+    It is a policy to look at, not a measurement: the best of many scores is a lucky one, so a fresh evaluation of it
+    tends to come out lower.
+    """
+    best: tuple[float, int, PlannedRun] | None = None
+    for run in planned:
+        if run.group != experiment.groups[0].name or not (run.path(out) / "best-policy.safetensors").is_file():
+            continue
+        for record in read_records(run.path(out) / "records.jsonl"):
+            if record.score is not None and (best is None or record.score > best[0]):
+                best = (record.score, record.generation, run)
+    if best is None:
+        return None
+    score, generation, run = best
+    target = folder / POLICIES_FOLDER / f"{experiment.name}.safetensors"
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(run.path(out) / "best-policy.safetensors", target)
+    except OSError as error:
+        raise FileFault(f"{target}: cannot be written: {error.strerror or error}") from error
+    return target, {"group": run.group, "seed": run.seed, "generation": generation, "score": score}

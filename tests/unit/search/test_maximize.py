@@ -24,7 +24,9 @@ def test_maximize_and_minimize_are_one_search_with_the_sign_turned():
 
 
 def test_the_result_is_what_ask_and_tell_would_have_found():
-    result = clipup.maximize(lambda x: -sphere(x), dimension=3, max_speed=0.2, population_size=10, generations=7, seed=4)
+    result = clipup.maximize(
+        lambda x: -sphere(x), dimension=3, max_speed=0.2, population_size=10, generations=7, seed=4
+    )
     search = clipup.PGPE(dimension=3, max_speed=0.2, population_size=10, seed=4)
     best, best_fitness = None, -math.inf
     for _ in range(7):

@@ -34,8 +34,8 @@ def test_one_generation_by_hand():
     delta = z * [0.5, 2.0]
     center = (1.0 * delta[0] - 3.0 * delta[1]) / 2
     stdev = (0.5 * (delta[0] ** 2 - [0.25, 4.0]) - 0.5 * (delta[1] ** 2 - [0.25, 4.0])) / [0.5, 2.0] / 2
-    np.testing.assert_allclose(search.center, [1.0, -1.0] + center, rtol=1e-6)
-    np.testing.assert_allclose(search.stdev, [0.5, 2.0] + 0.1 * stdev, rtol=1e-6)
+    np.testing.assert_allclose(search.center, np.array([1.0, -1.0]) + center, rtol=1e-6)
+    np.testing.assert_allclose(search.stdev, np.array([0.5, 2.0]) + 0.1 * stdev, rtol=1e-6)
     assert search.generation == 1
     assert search.gradient_norm == search.speed == pytest.approx(np.linalg.norm(center))
 
@@ -183,9 +183,7 @@ def test_an_overflowing_gradient_is_refused_and_nothing_changes():
 
 @pytest.mark.parametrize("optimizer", [GradientAscent(1e30), ClipUp(1e37, None), Adam(1e38)])
 def test_a_step_beyond_float32_is_refused_and_nothing_changes(optimizer):
-    search = PGPE(
-        center=[1e37, 0.0], stdev=1e36, optimizer=optimizer, population_size=6, fitness_shaping="raw", seed=1
-    )
+    search = PGPE(center=[1e37, 0.0], stdev=1e36, optimizer=optimizer, population_size=6, fitness_shaping="raw", seed=1)
     for _ in range(60):
         population = search.ask()
         state = search.state_dict()

@@ -33,7 +33,10 @@ from clipup.errors import ClipUpError, InvalidArgument
         ({"dimension": 2, "radius": 0}, "radius must be a positive number, got 0"),
         ({"dimension": 2, "radius": 1.0, "stdev": 1.0}, "radius=1.0 and stdev say the same thing twice"),
         ({"dimension": 2, "stdev": 0.0}, "stdev must be positive in every coordinate, got a smallest of .*0.0"),
-        ({"dimension": 2, "stdev": [1.0, -1.0]}, "stdev must be positive in every coordinate, got a smallest of .*-1.0"),
+        (
+            {"dimension": 2, "stdev": [1.0, -1.0]},
+            "stdev must be positive in every coordinate, .* smallest of .*-1.0",
+        ),
         ({"dimension": 2, "stdev": [1.0, 1.0, 1.0]}, r"stdev must be one number or 2 of them, got shape \(3,\)"),
         ({"dimension": 2, "stdev": 1e-40}, "stdev must be at least 1.17.* got .*1e-40"),
         ({"dimension": 2, "stdev_learning_rate": -0.1}, "stdev_learning_rate must be positive, or 0 .* got -0.1"),
@@ -46,7 +49,10 @@ from clipup.errors import ClipUpError, InvalidArgument
             {"dimension": 2, "fitness_shaping": "reward-normalized", "fitness_max": math.inf},
             "fitness_max must be a finite number, got inf",
         ),
-        ({"dimension": 2, "population_max": 100}, "population_max=100 bounds an adaptive population; give interactions"),
+        (
+            {"dimension": 2, "population_max": 100},
+            "population_max=100 bounds an adaptive population",
+        ),
         ({"dimension": 2, "interactions": 0}, "interactions must be a positive whole number, got 0"),
         ({"dimension": 2, "interactions": 10.0}, "interactions must be a positive whole number, got 10.0"),
         (

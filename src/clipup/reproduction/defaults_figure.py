@@ -30,23 +30,28 @@ def defaults_figure() -> Any:
     left.add_patch(Circle((0, 0), radius, facecolor=PALE, edgecolor=CLIPUP, linewidth=1.2))
     left.add_patch(Circle((0, 0), 1.0, facecolor=CLIPUP))
     left.scatter(points[:, 0], points[:, 1], s=8, color=GREY, zorder=2)
-    _arrow(left, (0, 0), (-radius * np.sqrt(0.5), radius * np.sqrt(0.5)), CLIPUP)
-    left.text(-radius * 0.42, radius * 0.55, f"radius = {radius:g} max_speed", color=CLIPUP, ha="center")
-    left.text(0, -2.6, "max_speed", color=CLIPUP, ha="center")
+    _arrow(left, (0, 0), (0.0, radius), CLIPUP)
+    left.text(0, radius * 1.9, f"radius = {radius:g} max_speed (10 to 20 work well)", color=CLIPUP, ha="center")
+    left.annotate(
+        "max_speed",
+        xy=(0.7, -0.7),
+        xytext=(radius * 0.9, -radius * 1.4),
+        color=CLIPUP,
+        arrowprops={"arrowstyle": "-", "color": CLIPUP, "linewidth": 0.8},
+    )
     left.set_title("where candidates are looked for")
     _frame(left, 2.2 * radius)
 
     right.add_patch(Circle((0, 0), 1.0, facecolor=PALE, edgecolor=CLIPUP, linewidth=1.2))
     right.add_patch(Circle((0, 0), step, facecolor="none", edgecolor=GREY, linewidth=1.0, linestyle="--"))
     _arrow(right, (0, 0), (step, 0.0), GREY)
-    right.text(
-        step / 2, -0.12, f"step_size = max_speed × {step:g}\n(the first update)", color=GREY, ha="center", va="top"
-    )
+    words = f"step_size = {step:g} max_speed,\nthe first update"
+    right.text(0.0, -0.58, words, color=GREY, ha="center", va="top")
     tip = np.array([0.62, 1.05])
     _arrow(right, (0, 0), tuple(tip), GREY)
     _arrow(right, (0, 0), tuple(tip / np.linalg.norm(tip)), CLIPUP)
     right.text(0.66, 1.1, "momentum × velocity\n+ step_size × direction", color=GREY, ha="center", va="bottom")
-    right.text(-0.5, 0.55, "clipped to\nmax_speed", color=CLIPUP, ha="center")
+    right.text(-0.38, 0.62, "clipped to\nmax_speed", color=CLIPUP, ha="center")
     right.set_title("how far the center may move")
     _frame(right, 1.55)
     return figure

@@ -46,9 +46,9 @@ def _overview(found: dict[str, Results]) -> str:
         if results is not None and not full:
             state += f" ({done} short ones of {results.generations} generations)"
         said = [verdict.verdict for verdict in verdicts(results)] if results else []
-        missing = 0 if results else sum(claim.rule != "defaults" for claim in claims_of(name))
+        missing = 0 if results else len(claims_of(name))
         counts = f"{said.count(AGREES)} / {said.count(DIFFERS)} / {said.count(NOT_ENOUGH) + missing}"
-        rows.append(f"| [{name}](#{name}) | {state} | {counts if wanted else '–'} |")
+        rows.append(f"| [{name}](#{name}) | {state} | {counts} |")
     return "\n".join(rows) + "\n"
 
 

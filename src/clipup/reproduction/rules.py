@@ -14,8 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from clipup.evaluation.intervals import Interval, difference, percent_reduction, summarize_group
+from clipup.optimizers import ClipUp
 from clipup.reproduction.results import GroupResult, RunResult
 from clipup.reproduction.targets import SCALES, Claim
+from clipup.search import PGPE
 
 SETTLED_AFTER = 100
 """Generations after which a speed counts as settled: the paper's curves are flat long before."""
@@ -174,7 +176,18 @@ def median_stays(claim: Claim, groups: Groups) -> Finding:
     return Finding(f"median {middle:.0f}" if late else "no run went so far", "", middle > claim.number("threshold"))
 
 
+def defaults(claim: Claim, groups: Groups) -> Finding:
+    """A search that is given max_speed alone has the step size, momentum and radius of the paper's scheme."""
+    del claim, groups
+    search = PGPE(dimension=4, max_speed=1.0)
+    radius = float(np.linalg.norm(search.stdev))
+    optimizer = search.optimizer
+    step, momentum = (optimizer.step_size, optimizer.momentum) if isinstance(optimizer, ClipUp) else (0.0, 0.0)
+    return Finding(f"{step:g} v, {momentum:g}, {radius:g} v", "", (step, momentum, radius) == (0.5, 0.9, 15.0))
+
+
 RULES: dict[str, Rule] = {
+    "defaults": defaults,
     "mean": mean_score,
     "even": even,
     "drop": drop,

@@ -121,4 +121,4 @@ def _published_cell(family: str, scale: str) -> str:
 
 
 def _runs(verdict: Verdict) -> str:
-    return f"{verdict.runs} of {verdict.runs_published}"
+    return f"{verdict.runs} of {verdict.runs_published}" if verdict.runs_published else "–"

@@ -31,7 +31,7 @@ class Verdict:
 
 def verdicts(results: Results) -> tuple[Verdict, ...]:
     """The verdict on every claim about the experiment."""
-    return tuple(judge(claim, results) for claim in claims_of(results.experiment) if claim.rule != "defaults")
+    return tuple(judge(claim, results) for claim in claims_of(results.experiment))
 
 
 def judge(claim: Claim, results: Results) -> Verdict:
@@ -44,8 +44,8 @@ def judge(claim: Claim, results: Results) -> Verdict:
         raise FileFault(f"targets.toml: unknown rule {claim.rule!r}")
     groups = {name: _counting(results.group(name), claim, results) for name in claim.groups}
     count = min((len(group.runs) for group in groups.values()), default=0)
-    finding = RULES[claim.rule](claim, groups) if count else Finding("", "", False)
-    verdict = NOT_ENOUGH if count < max(1, claim.needs) else (AGREES if finding.agrees else DIFFERS)
+    finding = RULES[claim.rule](claim, groups) if count or not claim.needs else Finding("", "", False)
+    verdict = NOT_ENOUGH if count < claim.needs else (AGREES if finding.agrees else DIFFERS)
     published = claim.published if isinstance(claim.published, str) else f"{claim.published:g}"
     return Verdict(claim.text, claim.where, published, finding.ours, finding.interval, count, claim.runs, verdict)
 

@@ -1,7 +1,7 @@
 """The gradients are unbiased estimates on a quadratic, where their expectations are known exactly.
 
 For ``f(x) = b·x - x·diag(a)·x / 2`` half the difference of a mirrored pair is ``∇f(x)·delta``, without remainder, so
-the center's gradient has the expectation ``stdev² ∇f(x)``. A mirrored pair's mean is ``f(x) - delta·diag(a)·delta / 2``;
+the center's gradient has the expectation ``stdev² ∇f(x)``. A pair's mean is ``f(x) - delta·diag(a)·delta / 2``;
 with the baseline of n pairs, the stdev's gradient has the expectation ``-(1 - 1/n) a stdev³``.
 """
 

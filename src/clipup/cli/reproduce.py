@@ -15,6 +15,7 @@ from clipup.reproduction.page import build_page
 from clipup.reproduction.reproduce import Reproduction, Request, reproduce
 from clipup.reproduction.schedule import Progress
 from clipup.training.files import write_atomically
+from clipup.training.resolve import parse_flag
 
 DESCRIPTION = """Run an experiment of the ClipUp paper and show it beside the published values.
 
@@ -35,6 +36,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runs", type=whole_number, metavar="N", help="runs of each group (default: as in the paper)")
     parser.add_argument("--generations", type=whole_number, metavar="N", help="of each run (default: as in the paper)")
     parser.add_argument("--group", action="append", default=[], metavar="G", help="only this group; may be repeated")
+    parser.add_argument(
+        "--set", action="append", default=[], type=_setting, metavar="NAME=VALUE",
+        help="change a setting of every run, as for a smaller machine; no claim is judged then",
+    )  # fmt: skip
     parser.add_argument("--budget", type=_minutes, metavar="MINUTES", help="stop after so long, with everything saved")
     parser.add_argument("--jobs", type=whole_number, metavar="N", help="runs at a time (default: one a core)")
     parser.add_argument("--cluster", metavar="ADDRESS", help="run on a cluster: ray, or ray://address:port")
@@ -78,6 +83,7 @@ def _reproduce(arguments: argparse.Namespace, out: Path, results: Path) -> int:
         out=out,
         results=results,
         figures=not arguments.no_figures,
+        changes=dict(arguments.set),
         collect_only=arguments.collect,
     )
     live = sys.stderr.isatty()
@@ -144,6 +150,14 @@ def _line(progress: Progress) -> str:
 def _duration(seconds: float) -> str:
     minutes = round(seconds / 60.0)
     return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else (f"{minutes} min" if minutes else "< 1 min")
+
+
+def _setting(text: str) -> tuple[str, object]:
+    name, separator, value = text.partition("=")
+    if not separator:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    field = name.strip().replace("-", "_")
+    return field, parse_flag(field, value.strip())
 
 
 def _minutes(text: str) -> float:

@@ -1,0 +1,64 @@
+"""``clipup bench``."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+
+from clipup.cli.arguments import add_output_flags, take_env_options, whole_number
+from clipup.cli.output import print_json, say
+
+DESCRIPTION = """Measure how fast this machine trains on ENV, beside the simulator alone with nothing around it.
+
+Both run by turns in one process, so their ratio means something on a busy machine too, where the times alone do not."""
+EXAMPLES = """examples:
+  clipup bench LunarLanderContinuous-v3
+  clipup bench Humanoid-v4 --policy mlp:64 --workers 2 --json"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
+    parser.add_argument("env", metavar="ENV", help="id of an environment, or module:id")
+    parser.add_argument("--policy", default="linear-bias", metavar="TEXT", help="as in train (default: linear-bias)")
+    parser.add_argument("--population", type=whole_number, default=200, metavar="N", help="candidates (default: 200)")
+    parser.add_argument("--lanes", type=whole_number, metavar="N", help="simulators side by side")
+    parser.add_argument("--workers", type=whole_number, metavar="N", help="threads (default: all)")
+    parser.add_argument("--engine", default="auto", metavar="NAME", help="auto, envpool or gymnasium")
+    parser.add_argument("--seconds", type=float, default=4.0, metavar="X", help="at least, for each measurement")
+    parser.add_argument("--repeats", type=whole_number, default=3, metavar="N", help="measurements (default: 3)")
+    parser.add_argument("--env.KEY", metavar="VALUE", dest="unused", help="option KEY of the environment")
+    add_output_flags(parser)
+
+
+def prepare(words: list[str]) -> tuple[list[str], dict[str, object]]:
+    """Take ``--env.KEY VALUE`` out before argparse sees the words."""
+    from clipup.training.toml import parse_value
+
+    rest, options = take_env_options(words)
+    return rest, {"env_options": {name: parse_value(text) for name, text in options.items()}}
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure."""
+    from clipup.rollout import Task
+    from clipup.rollout.bench import measure
+
+    found = measure(
+        Task(arguments.env, env_options=arguments.env_options, engine=arguments.engine),
+        network=arguments.policy,
+        population_size=arguments.population,
+        lanes=arguments.lanes,
+        threads=arguments.workers,
+        seconds=arguments.seconds,
+        repeats=arguments.repeats,
+    )
+    if arguments.json:
+        print_json(dataclasses.asdict(found))
+        return 0
+    if not arguments.quiet:
+        say(f"{found.environment} with {found.engine} ({found.reason}), {found.threads} threads, {found.lanes} lanes")
+    say(f"simulator alone  {found.simulator_steps_per_second:>12,.0f} steps/s")
+    say(f"training         {found.our_steps_per_second:>12,.0f} steps/s")
+    say(f"ratio            {found.ratio:>12.3f}")
+    return 0

@@ -1,0 +1,104 @@
+"""Video files of a policy at work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from clipup.errors import FileFault, InvalidArgument, MissingDependency
+from clipup.evaluation.rendering import Frame, play
+from clipup.policies import Policy
+from clipup.rollout import Task
+
+FASTEST = {".mp4": 50.0, ".gif": 25.0}
+"""Frames per second at most; of a faster environment every second, third … frame is taken, at the same pace."""
+
+
+@dataclass(frozen=True)
+class Video:
+    """What was recorded."""
+
+    path: Path
+    frames: int
+    rate: float
+    returns: tuple[float, ...]
+    engine: str
+
+
+def record_video(
+    policy: Policy,
+    task: Task,
+    path: Path,
+    *,
+    episodes: int = 1,
+    seed: int = 0,
+    first: int = 0,
+    max_seconds: float | None = None,
+) -> Video:
+    """Record episodes `first`, `first` + 1, … of `policy` into an mp4 or gif file.
+
+    `max_seconds` bounds each episode's length in the video. The file appears when it is complete.
+    """
+    if path.suffix not in FASTEST:
+        raise InvalidArgument(f"a video must end in .mp4 or .gif, got {path.name!r}")
+    if not path.parent.is_dir():
+        raise FileFault(f"{path.parent}: no such directory")
+    try:
+        import imageio.v2 as imageio
+    except ImportError as error:
+        raise MissingDependency.of("imageio", extra="video") from error
+    temporary = path.with_name(f".{path.stem}.partial{path.suffix}")
+    writer: Any = None
+    count, rate, engine = 0, 0.0, ""
+    returns: list[float] = []
+    try:
+        for number in range(first, first + episodes):
+            episode = play(policy, task, seed=seed, episode=number)
+            stride = max(1, round(episode.rate / FASTEST[path.suffix]))
+            rate, engine = episode.rate / stride, episode.engine
+            total = 0.0
+            for index, step in enumerate(episode.steps):
+                total += step.reward
+                if max_seconds is not None and index > max_seconds * episode.rate:
+                    break
+                if index % stride:
+                    continue
+                if writer is None:
+                    writer = _open(imageio, temporary, rate)
+                writer.append_data(_even(step.frame))
+                count += 1
+            returns.append(total)
+        if writer is not None:
+            writer.close()
+        temporary.replace(path)
+    except OSError as error:
+        raise FileFault(f"{path}: cannot be written: {error.strerror or error}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+    return Video(path, count, rate, tuple(returns), engine)
+
+
+def frames(policy: Policy, task: Task, *, seed: int = 0, episode: int = 0) -> Iterator[Frame]:
+    """Yield the frames of one episode."""
+    for step in play(policy, task, seed=seed, episode=episode).steps:
+        yield step.frame
+
+
+def _open(imageio: Any, path: Path, rate: float) -> Any:
+    if path.suffix == ".gif":
+        return imageio.get_writer(path, format="GIF", duration=1000 / rate, loop=0)
+    try:
+        # Every player takes 4:2:0; macro_block_size=1 keeps the frame as it is instead of stretching it to 16 pixels.
+        return imageio.get_writer(
+            path, format="FFMPEG", fps=rate, codec="libx264", pixelformat="yuv420p", macro_block_size=1,
+            output_params=["-movflags", "+faststart"],
+        )  # fmt: skip
+    except (ImportError, RuntimeError) as error:
+        raise MissingDependency.of("imageio[ffmpeg]", extra="video") from error
+
+
+def _even(frame: Frame) -> Frame:
+    """Cut a last odd row or column, which 4:2:0 video cannot hold."""
+    return frame[: frame.shape[0] // 2 * 2, : frame.shape[1] // 2 * 2]

@@ -1,0 +1,121 @@
+"""Runs that differ only by seed belong together; what differs otherwise gives each group its name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from clipup.report.runs import LoadedRun
+from clipup.training.config import settings as known_settings
+
+_KNOWN = known_settings()
+# Where and how fast a run goes, and when it ends, does not make it another experiment.
+_LOOSE = frozenset(name for name, setting in _KNOWN.items() if setting.group in ("execution", "stopping")) | {"seed"}
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs of one configuration."""
+
+    label: str
+    settings: Mapping[str, str]
+    members: tuple[int, ...]
+    """Places of its runs in the list of all."""
+
+
+@dataclass(frozen=True)
+class SettingRow:
+    """One setting over all groups."""
+
+    name: str
+    help: str
+    values: tuple[str, ...]
+    differs: bool
+
+
+def group_runs(runs: Sequence[LoadedRun]) -> list[Group]:
+    """Group the runs, in the order of what differs between the groups; otherwise of their first members."""
+    members: dict[str, list[int]] = {}
+    for place, run in enumerate(runs):
+        members.setdefault(_key(run), []).append(place)
+    flat = {key: _flat(runs[places[0]].settings) for key, places in members.items()}
+    names = _distinguishing([values for values in flat.values() if values])
+    groups: list[Group] = []
+    for key, places in sorted(members.items(), key=lambda entry: [_order(flat[entry[0]].get(name)) for name in names]):
+        values = flat[key]
+        groups.append(Group(_label(values, names, runs[places[0]], len(flat)), _shared(runs, places), tuple(places)))
+    return groups
+
+
+def setting_rows(groups: Sequence[Group]) -> list[SettingRow]:
+    """Every setting with its value in each group, in the order of the configuration; unknown ones last."""
+    names = [name for name in _KNOWN if name != "env_options"]
+    present = {name for group in groups for name in group.settings}
+    names = [name for name in names if name in present] + sorted(present - set(names))
+    rows: list[SettingRow] = []
+    with_settings = [group for group in groups if group.settings]
+    for name in names:
+        values = tuple(group.settings.get(name, "–") for group in groups)
+        differs = len({group.settings.get(name, "–") for group in with_settings}) > 1 and name != "seed"
+        text = _KNOWN[name].help if name in _KNOWN else "option of the environment" if "." in name else "not known here"
+        rows.append(SettingRow(name, text, values, differs))
+    return rows
+
+
+def _key(run: LoadedRun) -> str:
+    if not run.settings:
+        return f"?{run.path}"
+    return json.dumps({name: text for name, text in _flat(run.settings).items() if name not in _LOOSE}, sort_keys=True)
+
+
+def _flat(values: Mapping[str, object]) -> dict[str, str]:
+    flat: dict[str, str] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            flat |= {f"env.{key}": _text(option) for key, option in value.items()}  # pyright: ignore
+        else:
+            flat[name] = _text(value)
+    return flat
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return "–" if value is None else str(value)
+
+
+def _shared(runs: Sequence[LoadedRun], places: Sequence[int]) -> dict[str, str]:
+    """The settings of a group; where its runs differ (seeds), all values."""
+    every = [_flat(runs[place].settings) for place in places]
+    shared: dict[str, str] = {}
+    for name in every[0]:
+        values = list(dict.fromkeys(values.get(name, "–") for values in every))
+        shown = ", ".join(values[:8])
+        shared[name] = shown + (f", … ({len(values)})" if len(values) > 8 else "")
+    return shared
+
+
+def _distinguishing(settings: Sequence[Mapping[str, str]]) -> list[str]:
+    names = [name for name in dict.fromkeys(name for values in settings for name in values) if name not in _LOOSE]
+    return [name for name in names if len({values.get(name) for values in settings}) > 1]
+
+
+def _order(text: str | None) -> tuple[int, float, str]:
+    """Numbers by size, before words by letter; what is missing last."""
+    try:
+        return (0, float(text or ""), "")
+    except ValueError:
+        return (1 if text else 2, 0.0, text or "")
+
+
+def _label(values: Mapping[str, str], names: Sequence[str], run: LoadedRun, count: int) -> str:
+    if not values:
+        return run.path.name
+    env = values.get("env", run.path.name)
+    parts = [f"{name} {values.get(name, '–')}" for name in names if name != "env"]
+    if not parts:
+        return env if count == 1 or "env" in names else run.path.name
+    return ", ".join([env, *parts] if "env" in names else parts)

@@ -1,0 +1,93 @@
+"""One self-contained page: template, style, scripts and data in one file that needs no network and no server."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import zlib
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib import resources
+from pathlib import Path
+
+from clipup.report.model import PageData, page_data
+from clipup.report.runs import find_runs, load_run
+
+SCRIPTS = ("numbers.js", "data.js", "aggregate.js", "chart.js", "pointer.js", "panels.js", "tables.js", "main.js")
+# Above this size the data is compressed; below, it stays readable in the page's source.
+PLAIN_LIMIT = 300_000
+
+
+def make_report(paths: Sequence[Path], *, videos: Sequence[PageData] = ()) -> str:
+    """The page about the runs in and below `paths`."""
+    data = page_data([load_run(path) for path in find_runs(paths)])
+    data["videos"] = list(videos)
+    return render_page(data)
+
+
+def render_page(data: PageData, *, live: bool = False) -> str:
+    """The page for this data. A live page may ask its own server for more, and nobody else."""
+    data = {
+        **data,
+        "live": live,
+        "version": _version(),
+        "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+    }
+    script, style = _script(), _static("style.css")
+    own_server = "'self'" if live else "'none'"
+    policy = (
+        f"default-src 'none'; script-src 'sha256-{_digest(script)}'; style-src 'sha256-{_digest(style)}'; "
+        f"connect-src {own_server}; img-src data:; media-src data:; base-uri 'none'; form-action 'none'"
+    )
+    kind, text = _embed(data)
+    parts = {
+        "POLICY": html.escape(policy),
+        "TITLE": html.escape(f"{data.get('title', 'Runs')} · clipup"),
+        "STYLE": style,
+        "SCRIPT": script,
+        "KIND": kind,
+        "DATA": text,
+    }
+    page = _static("page.html")
+    # One pass over the template: what a part brings in is never looked at again.
+    pieces = page.split("%%")
+    return "".join(parts[piece] if number % 2 else piece for number, piece in enumerate(pieces))
+
+
+def escape_json(value: object) -> str:
+    """JSON that cannot end the script element that it stands in, nor break a JavaScript string.
+
+    >>> escape_json("</script>")
+    '"\\\\u003c/script\\\\u003e"'
+    """
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=True)
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _embed(data: PageData) -> tuple[str, str]:
+    text = escape_json(data)
+    if len(text) <= PLAIN_LIMIT:
+        return "application/json", text
+    compressor = zlib.compressobj(6, zlib.DEFLATED, 31)  # 31: gzip, without a name or a time
+    packed = compressor.compress(text.encode("ascii")) + compressor.flush()
+    return "application/gzip", base64.b64encode(packed).decode("ascii")
+
+
+def _script() -> str:
+    return "'use strict';\n(() => {\n" + "\n".join(_static(name) for name in SCRIPTS) + "\n})();\n"
+
+
+def _static(name: str) -> str:
+    return (resources.files("clipup.report") / "static" / name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+
+
+def _version() -> str:
+    from clipup import __version__
+
+    return __version__

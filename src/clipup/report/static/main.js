@@ -1,0 +1,140 @@
+// The state of the page, and what follows from it.
+
+class Store {
+  constructor(data) {
+    this.data = data;
+    this.view = { axis: 'interactions', mode: 'median', domain: null };
+    this.charts = METRICS.map((metric) => new Chart(metric, this));
+  }
+
+  start() {
+    document.getElementById('charts').append(...this.charts.map((chart) => chart.root));
+    this.pointer = new Pointer(this, this.charts);
+    const axes = Object.entries(AXES).map(([value, axis]) => [value, axis.title]);
+    showChoice('axis', axes, this.view.axis, (value) => { this.view.axis = value; this.setDomain(null); });
+    showChoice('mode', [['median', 'Median and band'], ['single', 'Single runs']], this.view.mode, (value) => { this.view.mode = value; this.redraw(); });
+    document.getElementById('reset').addEventListener('click', () => this.setDomain(null));
+    if (window.matchMedia('(max-width: 700px)').matches && this.data.runs.length > 1) document.getElementById('legend').open = false;
+    new ResizeObserver(() => this.later()).observe(document.getElementById('charts'));
+    // Paper has its own width.
+    window.addEventListener('beforeprint', () => this.redraw());
+    this.refresh();
+    showVideos(this.data);
+  }
+
+  /** Show everything anew: after data came, or runs were hidden. */
+  refresh() {
+    showHeading(this.data);
+    showTiles(this.data);
+    showFindings(this.data);
+    showLegend(this.data, this);
+    showRuns(this.data);
+    showSettings(this.data);
+    showRepeat(this.data);
+    this.redraw();
+  }
+
+  redraw() {
+    this.pointer.leave();
+    for (const chart of this.charts) chart.update();
+  }
+
+  later() {
+    cancelAnimationFrame(this.frame);
+    this.frame = requestAnimationFrame(() => { this.pointer.leave(); this.charts.forEach((chart) => chart.draw()); });
+  }
+
+  setDomain(domain) {
+    this.view.domain = domain;
+    document.getElementById('reset').disabled = !domain;
+    this.redraw();
+  }
+
+  /** From the first to the last x of all runs in sight. */
+  fullDomain() {
+    let low = Infinity;
+    let high = -Infinity;
+    for (const run of this.data.runs) {
+      if (run.hidden) continue;
+      for (const x of run.x[this.view.axis] || []) {
+        if (x < low) low = x;
+        if (x > high) high = x;
+      }
+    }
+    if (!(high > -Infinity)) return [0, 1];
+    return [Math.min(0, low), high > 0 ? high : 1];
+  }
+}
+
+/** Ask our own server for what is new, again and again; survive its absence. */
+class Live {
+  constructor(store) {
+    this.store = store;
+    this.badge = document.getElementById('live');
+    this.badge.classList.add('on');
+    this.poll();
+  }
+
+  async poll() {
+    let wait = 1500;
+    try {
+      const have = this.store.data.runs.map((run) => `${run.key}.${run.epoch}.${(run.x.generations || []).length}`).join(',');
+      const answer = await fetch(`data?have=${encodeURIComponent(have)}`, { cache: 'no-store' });
+      if (!answer.ok) throw new Error(String(answer.status));
+      this.take(await answer.json());
+      this.say('live', 'on');
+    } catch (error) {
+      this.say('no answer from clipup watch', 'lost');
+      wait = 4000;
+    }
+    setTimeout(() => this.poll(), wait);
+  }
+
+  say(words, state) {
+    if (this.badge.textContent !== words) this.badge.textContent = words;
+    this.badge.className = state;
+  }
+
+  take(fresh) {
+    if (!fresh.changed) return;
+    const old = new Map(this.store.data.runs.map((run) => [run.key, run]));
+    fresh.runs.forEach((run, index) => {
+      const before = old.get(run.key);
+      const same = before && before.epoch === run.epoch && run.first > 0;
+      run.index = index;
+      run.hidden = before ? before.hidden : false;
+      run.version = before ? before.version : 0;
+      if (same) {
+        run.x = before.x;
+        run.y = before.y;
+      }
+      addColumns(run, run.columns, same);
+      delete run.columns;
+    });
+    fresh.groups.forEach((group, index) => { group.index = index; });
+    lineCache.clear();
+    this.store.data = { ...this.store.data, ...fresh };
+    this.store.refresh();
+  }
+}
+
+function listenForTheme() {
+  const root = document.documentElement;
+  document.getElementById('theme').addEventListener('click', () => {
+    const dark = root.dataset.theme ? root.dataset.theme === 'dark' : window.matchMedia('(prefers-color-scheme: dark)').matches;
+    root.dataset.theme = dark ? 'light' : 'dark';
+  });
+}
+
+listenForTheme();
+embeddedData().then((data) => {
+  const store = new Store(prepare(data));
+  window.clipupReport = store;
+  store.start();
+  if (data.live) new Live(store);
+  document.documentElement.dataset.ready = 'yes';
+}).catch((error) => {
+  document.getElementById('title').textContent = 'This report cannot be shown';
+  document.getElementById('subtitle').textContent = error.message;
+  document.documentElement.dataset.ready = 'failed';
+});

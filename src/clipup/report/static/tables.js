@@ -1,0 +1,107 @@
+// Tables: the numbers of a chart, the runs, their configurations, and how to repeat them.
+
+const TABLE_ROWS = 200;
+
+function table(head, rows, caption) {
+  const header = element('tr', {}, ...head.map((cell) => element('th', { scope: 'col' }, cell)));
+  const body = rows.map((row) => element('tr', { class: row.class || '' }, ...row.cells.map((cell, k) => (k === 0
+    ? element('th', { scope: 'row' }, cell) : element('td', {}, cell)))));
+  return element('table', {}, caption ? element('caption', { class: 'unseen' }, caption) : null, element('thead', {}, header), element('tbody', {}, ...body));
+}
+
+/** The values of a chart: what its lines are drawn from. */
+function dataTable(chart) {
+  const { view } = chart.store;
+  const series = chart.series.filter((entry) => entry.x.length);
+  const [low, high] = view.domain || chart.store.fullDomain();
+  const xs = [...new Set(series.flatMap((entry) => entry.x))].filter((x) => x >= low && x <= high).sort((a, b) => a - b);
+  const head = [AXES[view.axis].title, ...series.flatMap((entry) => (entry.low ? [`${entry.label}, median`, 'lower quartile', 'upper quartile'] : [entry.label]))];
+  const places = series.map((entry) => new Map(entry.x.map((x, i) => [x, i])));
+  const cellsAt = (x, show) => series.flatMap((entry, k) => {
+    const i = places[k].get(x);
+    const values = entry.low ? [entry.y, entry.low, entry.high] : [entry.y];
+    return values.map((column) => (i === undefined ? '' : show(column[i])));
+  });
+  const step = Math.max(1, Math.ceil(xs.length / TABLE_ROWS));
+  const shown = xs.filter((_, i) => i % step === 0 || i === xs.length - 1);
+  const rows = shown.map((x) => ({ cells: [view.axis === 'time' ? formatTime(x) : formatCount(x), ...cellsAt(x, formatValue)] }));
+  const save = element('button', { type: 'button', onclick: () => {
+    const quoted = (cell) => `"${String(cell).replaceAll('"', '""')}"`;
+    const lines = [head, ...xs.map((x) => [x, ...cellsAt(x, String)])].map((row) => row.map(quoted).join(','));
+    const link = element('a', { href: URL.createObjectURL(new Blob([`${lines.join('\n')}\n`], { type: 'text/csv' })), download: `${chart.metric.key}.csv` });
+    link.click();
+    URL.revokeObjectURL(link.href);
+  } }, 'Save as CSV');
+  const note = step > 1 ? `every ${step}th of ${xs.length} rows; the CSV has them all ` : '';
+  return element('div', {}, element('p', { class: 'table-note' }, note, save), table(head, rows, `${chart.metric.title}, ${AXES[view.axis].title}`));
+}
+
+function showRuns(data) {
+  const head = ['Run', 'State', 'Score', 'Best', 'Seed', 'Generations', 'Interactions', 'Time'];
+  const rows = data.runs.map((run) => ({
+    class: run.problems.length ? 'broken' : '',
+    cells: [
+      element('span', { class: 'run-cell' }, element('span', { class: `swatch ${colorClass(run.group)}` }), run.name),
+      element('span', { class: `state ${run.state}`, title: run.reason || '' }, STATES[run.state] || run.state),
+      Number.isFinite(run.score) && Number.isFinite(run.score_standard_error) ? `${formatValue(run.score)} ± ${formatValue(run.score_standard_error)}` : formatValue(run.score),
+      formatValue(run.best_score), run.seed === null ? '–' : String(run.seed), formatCount(run.generation), formatCount(run.interactions), formatTime(run.seconds),
+    ],
+  }));
+  document.getElementById('run-table').replaceChildren(table(head, rows, 'All runs'));
+}
+
+function showSettings(data) {
+  const many = data.groups.length > 1;
+  const differing = data.settings.filter((row) => row.differs);
+  const controls = document.getElementById('setting-controls');
+  const before = controls.querySelector('input');
+  const only = before ? before.checked : many && differing.length > 0;
+  const draw = (differencesOnly) => {
+    const rows = (differencesOnly ? differing : data.settings).map((row) => ({
+      class: row.differs ? 'differs' : '',
+      cells: [element('span', { title: row.help }, row.differs ? element('span', { class: 'mark-differs', role: 'img', 'aria-label': 'differs: ' }, '≠ ') : null, row.name), ...row.values],
+    }));
+    const head = ['Setting', ...data.groups.map((group) => element('span', { class: 'run-cell' }, element('span', { class: `swatch ${colorClass(group.index)}` }), group.label))];
+    document.getElementById('setting-table').replaceChildren(rows.length ? table(head, rows, 'Configuration of each group of runs') : element('p', {}, 'No configuration could be read.'));
+  };
+  controls.replaceChildren();
+  if (many) {
+    controls.append(element('label', { class: 'check' }, element('input', { type: 'checkbox', checked: only, onchange: (event) => draw(event.target.checked) }),
+      `Only what differs (${differing.length} of ${data.settings.length})`));
+  }
+  draw(only);
+}
+
+function showRepeat(data) {
+  const entries = data.runs.filter((run) => run.command).map((run) => element('details', { open: data.runs.length === 1 },
+    element('summary', {}, run.name), command('The same settings', run.command), command('From its own file, bit for bit', run.repeat)));
+  document.getElementById('repeat-list').replaceChildren(...entries);
+  document.getElementById('repeat-section').hidden = !entries.length;
+}
+
+function command(title, words) {
+  const code = element('code', {}, words);
+  const button = element('button', { type: 'button', 'aria-label': `Copy: ${words}`, onclick: () => copy(code, button) }, 'Copy');
+  return element('div', { class: 'command' }, element('span', {}, title), element('pre', {}, code), button);
+}
+
+function copy(code, button) {
+  const done = () => { button.textContent = 'Copied'; setTimeout(() => { button.textContent = 'Copy'; }, 1500); };
+  const byHand = () => {
+    const range = document.createRange();
+    range.selectNodeContents(code);
+    getSelection().removeAllRanges();
+    getSelection().addRange(range);
+    if (document.execCommand('copy')) done();
+  };
+  if (navigator.clipboard) navigator.clipboard.writeText(code.textContent).then(done, byHand);
+  else byHand();
+}
+
+function showVideos(data) {
+  const videos = data.videos || [];
+  document.getElementById('videos').hidden = !videos.length;
+  document.getElementById('video-list').replaceChildren(...videos.map((entry) => element('figure', { class: 'video' },
+    element('video', { src: entry.source, controls: true, loop: true, muted: true, playsInline: true, preload: 'metadata', 'aria-label': entry.caption }),
+    element('figcaption', {}, entry.caption))));
+}

@@ -20,14 +20,15 @@ class Pace:
 
     Parameters
     ----------
-    least
-        Never fewer than this: engines that step many candidates at once are slow with few.
+    least, most
+        Never fewer than this: engines that step many candidates at once are slow with few. Never more than that.
     shortest
         Seconds that a range should last at least: some fifty times what a message costs.
     """
 
-    def __init__(self, *, least: int = 2, shortest: float = 0.01) -> None:
-        self.least = least
+    def __init__(self, *, least: int = 2, most: int | None = None, shortest: float = 0.01) -> None:
+        self._least = least
+        self._most = most
         self._shortest = shortest
         self._seconds: float | None = None
 
@@ -40,8 +41,9 @@ class Pace:
     def size(self, waiting: int, workers: int) -> int:
         """Return how many of `waiting` indices to hand out next, with so many workers."""
         if self._seconds is None:
-            return self.least
+            return self._least
         workers, each = max(workers, 1), max(self._seconds, 1e-9)
         wished = min(waiting / (SHARE * workers), LONGEST / each)
         size = math.ceil(max(wished, min(self._shortest / each, waiting / workers)))
-        return max(self.least, size + size % 2)
+        size = max(self._least, size + size % 2)
+        return size if self._most is None else min(size, self._most)

@@ -1,8 +1,8 @@
 """Which indices are still to be done, by whom they were lost, and the results in order: no clocks, no processes.
 
-A range that was lost with its worker is halved before it is tried again, so that the one index that kills its workers is
-soon alone, and can be named. Results are put together by index: neither the order in which they arrive nor the number
-of times that something was tried can be seen in them.
+A range that was lost with its worker is halved before it is tried again, so that the one index that kills its workers
+is soon alone, and can be named. Results are put together by index: neither the order in which they arrive nor the
+number of times that something was tried can be seen in them.
 """
 
 from __future__ import annotations
@@ -34,25 +34,32 @@ class Ranges(Generic[Result]):
 
     Parameters
     ----------
+    start
+        The first index of all.
     tries
         How many workers may be lost on a single index before it is given up.
     step
-        Spans begin at multiples of it and have multiples of it as length, as far as the end allows: 2 keeps mirrored
-        pairs, whose noise is made once, together.
+        Spans have multiples of it as length, as far as the end allows: 2 keeps mirrored pairs, whose noise is made
+        once, together.
     """
 
-    def __init__(self, *, tries: int = 3, step: int = 2) -> None:
+    def __init__(self, start: int = 0, *, tries: int = 3, step: int = 2) -> None:
         self._tries = tries
         self._step = step
         self._waiting: list[Span] = []  # a heap: the lowest index first, so that what was lost comes again at once
         self._working: dict[int, Span] = {}
         self._done: dict[int, tuple[int, Result]] = {}
-        self._end = 0
+        self._end = start
 
     @property
     def waiting(self) -> int:
         """How many indices nobody works on."""
         return sum(len(span) for span in self._waiting)
+
+    @property
+    def first(self) -> int:
+        """The lowest index that nobody works on; `end` where there is none."""
+        return self._waiting[0].start if self._waiting else self._end
 
     @property
     def end(self) -> int:
@@ -92,11 +99,12 @@ class Ranges(Generic[Result]):
         span = self._working.pop(start)
         losses = span.losses + 1
         if len(span) > 1:
-            middle = (span.start + span.stop) // 2
-            middle -= (middle - span.start) % self._step if len(span) > self._step else 0
-            halves = (span.start, middle), (middle, span.stop)
+            half = len(span) // 2
+            if len(span) > self._step:
+                half = max(self._step, half - half % self._step)
+            middle = span.start + half
             # Halving starts the count again: a worker lost on many indices says little about any one of them.
-            for first, last in halves:
+            for first, last in ((span.start, middle), (middle, span.stop)):
                 heapq.heappush(self._waiting, Span(first, last))
             return None
         if losses >= self._tries:
@@ -104,14 +112,14 @@ class Ranges(Generic[Result]):
         heapq.heappush(self._waiting, Span(span.start, span.stop, losses))
         return None
 
-    def complete(self, start: int, stop: int) -> bool:
-        """Return whether every index of ``start … stop - 1`` has its result."""
-        while start < stop and start in self._done:
+    def ready(self, start: int) -> int:
+        """Return the index up to which, from `start` on, all results are there."""
+        while start in self._done:
             start = self._done[start][0]
-        return start >= stop
+        return start
 
     def collect(self, start: int, stop: int) -> list[Result]:
-        """Return the results of ``start … stop - 1``, which are complete, in order, and forget them."""
+        """Return the results of ``start … stop - 1``, which are ready, in order, and forget them."""
         results: list[Result] = []
         while start < stop:
             start, result = self._done.pop(start)

@@ -1,4 +1,4 @@
-"""Results as bytes: 24 a candidate and a header of 10, plus the moments where they are collected."""
+"""Results as bytes: 24 a candidate and a header of 12, plus the moments where they are collected."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clipup.policies import Moments
 from clipup.rollout import Failure, Outcomes
 from clipup.search.gradient import Sums
 
-_OUTCOMES = struct.Struct("<IIH")  # candidates, observation size (0: no moments), failures
+_OUTCOMES = struct.Struct("<III")  # candidates, observation size (0: no moments), failures
 _SUMS = struct.Struct("<II")  # blocks, dimension
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -46,12 +46,23 @@ class Bench(Protocol):
 class Subject(Protocol):
     """Something that can be done index by index, anywhere, from nothing but itself and the indices."""
 
-    def run(self, bench: Bench, start: int, stop: int) -> bytes:
-        """Do the indices ``start … stop - 1`` and return the result, packed by `clipup.executors.wire`."""
+    @property
+    def noun(self) -> str:
+        """What one index stands for."""
         ...
 
-    def same(self, other: object) -> bool:
-        """Return whether the other would give the same results."""
+    @property
+    def episodes(self) -> int:
+        """Episodes of one index; 0 where nothing is simulated."""
+        ...
+
+    @property
+    def step(self) -> int:
+        """Indices that are better kept together."""
+        ...
+
+    def run(self, bench: Bench, start: int, stop: int) -> bytes:
+        """Do the indices ``start … stop - 1`` and return the result, packed by `clipup.executors.wire`."""
         ...
 
 
@@ -64,6 +75,10 @@ class Population:
     center: FloatArray
     stdev: FloatArray
     statistics: Statistics | None
+    episodes: int = 1
+
+    noun: str = field(default="candidate", init=False)
+    step: int = field(default=2, init=False)  # the noise of a mirrored pair is made once
 
     def run(self, bench: Bench, start: int, stop: int) -> bytes:
         """Make the candidates and evaluate them."""
@@ -99,6 +114,10 @@ class Center:
     center: FloatArray
     statistics: Statistics | None
 
+    noun: str = field(default="evaluation episode", init=False)
+    episodes: int = field(default=1, init=False)
+    step: int = field(default=1, init=False)
+
     def run(self, bench: Bench, start: int, stop: int) -> bytes:
         """Run one episode for each index."""
         outcomes = bench.engine(evaluation=True).evaluate(
@@ -112,10 +131,6 @@ class Center:
         )
         return wire.pack_outcomes(outcomes)
 
-    def same(self, other: object) -> bool:
-        """Evaluations are asked for once."""
-        return False
-
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
@@ -123,14 +138,14 @@ class Blocks:
 
     work: GradientWork
 
+    noun: str = field(default="gradient block", init=False)
+    episodes: int = field(default=0, init=False)
+    step: int = field(default=1, init=False)
+
     def run(self, bench: Bench, start: int, stop: int) -> bytes:
         """Sum the directions of each block; the blocks themselves are added by the search, in order."""
         with np.errstate(over="ignore", invalid="ignore"):
             return wire.pack_sums([self.work.block(number) for number in range(start, stop)])
-
-    def same(self, other: object) -> bool:
-        """Gradients are asked for once."""
-        return False
 
 
 def _equal(one: NDArray[np.generic], other: NDArray[np.generic]) -> bool:

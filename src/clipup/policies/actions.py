@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,12 +133,17 @@ class Converter:
         self._actions = actions
         self._dtype = np.dtype(actions.dtype)
         self._flat = len(actions.shape) == 1
-        self._low = np.asarray(actions.low, dtype=self._dtype)
-        self._high = np.asarray(actions.high, dtype=self._dtype)
+        self._low = self._bounds(actions.low)
+        self._high = self._bounds(actions.high)
         self._bounded = bool(np.isfinite(self._low).any() or np.isfinite(self._high).any())
         if actions.rescale:
             self._middle = (self._high + self._low) / 2
             self._half = (self._high - self._low) / 2
+
+    def _bounds(self, values: tuple[float, ...]) -> Any:
+        """Return bounds as a vector, or as one number where all are equal, which is quicker."""
+        bounds = np.asarray(values, dtype=self._dtype)
+        return bounds[0] if len(set(values)) == 1 else bounds
 
     def __call__(self, outputs: NDArray[np.float32]) -> AnyArray:
         """Return the actions of outputs (n, size); `outputs` itself is left alone."""
@@ -149,7 +154,7 @@ class Converter:
                 choices += actions.start
             return choices.astype(self._dtype, copy=False)
         # Converted before clipping: float32(0.4) lies above the float64 bound 0.4.
-        values = cast(NDArray[np.floating], outputs.astype(self._dtype))
+        values = cast("NDArray[np.floating]", outputs.astype(self._dtype))
         if actions.rescale:
             np.maximum(values, -1.0, out=values)
             np.minimum(values, 1.0, out=values)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clipup.errors import EnvironmentFault
-from clipup.rollout.environment import actions_of, make_environment, observation_size, one_line
+from clipup.rollout.environment import actions_of, make_ready, observation_size, one_line
 from clipup.rollout.task import Task
 
 SEEDS = (11, 12)
@@ -60,7 +60,7 @@ def check_environment(task: Task, *, steps: int = 200) -> Report:
     steps
         Length of the episodes compared.
     """
-    environment = make_environment(task)
+    environment = make_ready(task)
     try:
         observation_size(task, environment.observation_space)
         actions_of(task, environment.action_space)
@@ -75,7 +75,7 @@ def check_environment(task: Task, *, steps: int = 200) -> Report:
         raise EnvironmentFault(f"{task.label} failed while it was checked: {one_line(error)}") from error
     finally:
         environment.close()
-    fresh_environment = make_environment(task)
+    fresh_environment = make_ready(task)
     try:
         fresh = _episode(fresh_environment, SEEDS[0], taken)
     finally:

@@ -15,7 +15,7 @@ from clipup.policies.actions import Actions
 from clipup.policies.network import Network
 from clipup.policies.normalizer import Moments, Normalizer, Statistics
 from clipup.rollout import blas
-from clipup.rollout.environment import actions_of, make_environment, observation_size, one_line, own_step_limit
+from clipup.rollout.environment import actions_of, make_ready, observation_size, one_line, own_step_limit
 from clipup.rollout.ledger import Ledger
 from clipup.rollout.outcomes import Failure, Outcomes
 from clipup.rollout.pool import STEP_CAP
@@ -42,7 +42,7 @@ class GymnasiumEngine:
     def __init__(self, task: Task, *, reason: str) -> None:
         self.task = task
         self.reason = reason
-        self._environment: Any = make_environment(task)
+        self._environment: Any = make_ready(task)
         try:
             self.observation_size = observation_size(task, self._environment.observation_space)
             self.actions: Actions = actions_of(task, self._environment.action_space)
@@ -142,7 +142,7 @@ class GymnasiumEngine:
 
     def _candidate(self, request: Request, row: int, seeds: list[int], ledger: Ledger) -> None:
         if self._environment is None:
-            self._environment = make_environment(self.task)
+            self._environment = make_ready(self.task)
         act = self._policy(request, row)
         observer = _Observer(self.observation_size) if ledger.moments is not None else None
         ledger.totals[row] = 0.0

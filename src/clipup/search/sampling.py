@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -145,6 +144,8 @@ def _in_threads(fill: Callable[[int, int], None], first: int, last: int, dimensi
     if threads < 2:
         fill(first, last)
         return
+    from concurrent.futures import ThreadPoolExecutor  # here: it imports logging, which a small search never needs
+
     edges = [first + (last - first) * part // threads for part in range(threads + 1)]
     with ThreadPoolExecutor(threads) as pool:
         for done in [pool.submit(fill, begin, end) for begin, end in pairwise(edges)]:

@@ -44,6 +44,10 @@ COMMANDS = (
     Command("export", "a trained policy as ONNX or safetensors", "clipup.cli.export"),
     Command("envs", "which environments there are, and what runs them", "clipup.cli.envs"),
     Command("runs", "a table of runs: task, generation, score, state", "clipup.cli.runs"),
+    Command("report", "one page about runs: curves, diagnosis, configurations", "clipup.cli.report"),
+    Command("watch", "the same page, live, for runs in progress", "clipup.cli.watch"),
+    Command("diagnose", "what is wrong with a run, and what to change", "clipup.cli.diagnose"),
+    Command("tune", "find max_speed for a task", "clipup.cli.tune"),
     Command("bench", "how fast this machine rolls out an environment", "clipup.cli.bench"),
     Command("reproduce", "an experiment of the paper, beside its published values", "clipup.cli.reproduce"),
 )

@@ -40,8 +40,9 @@ def columns(run: LoadedRun, *, rounded: bool = False, stride: int = 1, first: in
     result["generation"] = increments([record.generation for record in kept])
     result["total_interactions"] = increments([cell(record.total_interactions) for record in kept])
     decimals = 1 if rounded else 3  # of seconds
+    times = [line.seconds if line and math.isfinite(line.seconds) else None for line in clocks]
     result["milliseconds"] = increments(
-        [round(1000 * round(line.seconds, decimals)) if line and math.isfinite(line.seconds) else None for line in clocks]
+        [None if time is None else round(1000 * round(time, decimals)) for time in times]
     )
     return result
 

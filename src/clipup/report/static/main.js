@@ -79,7 +79,7 @@ class Live {
     let wait = 1500;
     try {
       const have = this.store.data.runs.map((run) => `${run.key}.${run.epoch}.${(run.x.generations || []).length}`).join(',');
-      const answer = await fetch(`data?have=${encodeURIComponent(have)}`, { cache: 'no-store' });
+      const answer = await fetch(`data?have=${encodeURIComponent(have)}&token=${this.store.data.token || ''}`, { cache: 'no-store' });
       if (!answer.ok) throw new Error(String(answer.status));
       this.take(await answer.json());
       this.say('live', 'on');

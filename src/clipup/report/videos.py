@@ -1,0 +1,67 @@
+"""The trained policy as a video inside the page, where it can be rendered."""
+
+from __future__ import annotations
+
+import base64
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import cast
+
+from clipup.errors import ClipUpError
+from clipup.report.model import PageData, short_names
+from clipup.report.runs import LoadedRun
+
+SECONDS = 15.0
+
+
+def embedded_videos(runs: Sequence[LoadedRun], *, limit: int, warn: Callable[[str], None]) -> list[PageData]:
+    """A video of the best policy of each run, best runs first, at most `limit`.
+
+    A run whose environment cannot be rendered here is passed over with a word to `warn`: a report without a video is
+    still a report.
+    """
+    order = sorted(range(len(runs)), key=lambda place: -_score(runs[place]))
+    names = short_names(runs)
+    videos: list[PageData] = []
+    for place in order[:limit]:
+        try:
+            videos.append(_video(runs[place], names[place]))
+        except (ClipUpError, OSError) as error:
+            warn(f"no video of {names[place]}: {' '.join(str(error).split())}")
+        except Exception as error:
+            # Simulators and their renderers fail in ways of their own; none of them may take the report along.
+            warn(f"no video of {names[place]}: {type(error).__name__}: {' '.join(str(error).split())[:200]}")
+    return videos
+
+
+def _video(run: LoadedRun, name: str) -> PageData:
+    from clipup.evaluation.video import record_video
+    from clipup.export.policy import policy_file, read_policy
+    from clipup.rollout import Task
+    from clipup.rollout.task import EngineName
+    from clipup.training.trust import check_import
+
+    try:
+        path = policy_file(str(run.path), best=True)
+    except ClipUpError:
+        path = policy_file(str(run.path), best=False)
+    policy, described = read_policy(path)
+    check_import(described.env, named=(), source=str(path))
+    task = Task(
+        env=described.env,
+        env_options=described.env_options,
+        rescale_actions=described.rescale_actions,
+        engine=cast(EngineName, described.engine),
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        video = record_video(policy, task, Path(folder) / "policy.mp4", max_seconds=SECONDS)
+        data = base64.b64encode(video.path.read_bytes()).decode("ascii")
+    shown = ", ".join(f"{value:.4g}" for value in video.returns)
+    caption = f"{name}, generation {described.generation}: an episode of return {shown}"
+    return {"caption": caption, "source": f"data:video/mp4;base64,{data}"}
+
+
+def _score(run: LoadedRun) -> float:
+    scores = [record.score for record in run.records if record.score is not None]
+    return max(scores, default=float("-inf"))

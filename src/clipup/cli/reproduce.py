@@ -83,7 +83,7 @@ def _reproduce(arguments: argparse.Namespace, out: Path, results: Path) -> int:
         out=out,
         results=results,
         figures=not arguments.no_figures,
-        changes=dict(arguments.set),
+        changes={name: parse_flag(name, value) for name, value in arguments.set},
         collect_only=arguments.collect,
     )
     live = sys.stderr.isatty()
@@ -152,12 +152,11 @@ def _duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else (f"{minutes} min" if minutes else "< 1 min")
 
 
-def _setting(text: str) -> tuple[str, object]:
+def _setting(text: str) -> tuple[str, str]:
     name, separator, value = text.partition("=")
     if not separator:
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
-    field = name.strip().replace("-", "_")
-    return field, parse_flag(field, value.strip())
+    return name.strip().replace("-", "_"), value.strip()
 
 
 def _minutes(text: str) -> float:

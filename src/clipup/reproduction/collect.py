@@ -18,7 +18,13 @@ from clipup.training.rundir import RunDirectory
 LIBRARIES = ("clipup", "numpy", "envpool", "gymnasium", "mujoco", "pybullet", "pybullet-envs-gymnasium")
 
 
-def collect(experiment: Experiment, planned: Sequence[PlannedRun], out: Path, command: str) -> Results:
+def collect(
+    experiment: Experiment,
+    planned: Sequence[PlannedRun],
+    out: Path,
+    command: str,
+    changes: Mapping[str, object] | None = None,
+) -> Results:
     """What the runs under `out` have come to so far. Numbers are rounded as the result file rounds them."""
     groups: list[GroupResult] = []
     for group in experiment.groups:
@@ -39,6 +45,7 @@ def collect(experiment: Experiment, planned: Sequence[PlannedRun], out: Path, co
         max((run.wanted for run in planned), default=0),
         provenance(command),
         tuple(groups),
+        {name: str(value) for name, value in (changes or {}).items()},
     )
     return decode(encode(results))
 

@@ -40,11 +40,12 @@ def _overview(found: dict[str, Results]) -> str:
     for name, experiment in EXPERIMENTS.items():
         results = found.get(name)
         done = sum(len(group.finished) for group in results.groups) if results else 0
-        full = results is not None and results.generations >= experiment.generations
+        full = results is not None and results.generations >= experiment.generations and not results.changes
         wanted = experiment.runs * len(experiment.groups)
         state = f"{done if full else 0} of {wanted}" if wanted else ("drawn" if results else "not drawn")
         if results is not None and not full:
-            state += f" ({done} short ones of {results.generations} generations)"
+            kind = "smaller" if results.changes else "short"
+            state += f" ({done} {kind} ones of {results.generations} generations)"
         said = [verdict.verdict for verdict in verdicts(results)] if results else []
         missing = 0 if results else len(claims_of(name))
         counts = f"{said.count(AGREES)} / {said.count(DIFFERS)} / {said.count(NOT_ENOUGH) + missing}"
@@ -66,6 +67,9 @@ def _section(experiment: Experiment, results: Results | None, folder: Path, link
         f"({about.hardware.get('cores', '?')} cores); {versions}.",
         "",
     ]
+    if results.changes:
+        changed = ", ".join(f"{name} = {value}" for name, value in results.changes.items())
+        lines += [f"**Not the paper's settings**: {changed}. No claim is judged from these runs.", ""]
     if results.groups:
         interactions = sum(run.interactions for group in results.groups for run in group.runs)
         seconds = sum(run.seconds for group in results.groups for run in group.runs)

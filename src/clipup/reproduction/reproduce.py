@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from clipup.errors import FileFault
@@ -43,6 +43,8 @@ class Request:
     results: Path | None = None
     """Where the result file, figures and policies go; None for `out` itself."""
     figures: bool = True
+    changes: Mapping[str, object] = field(default_factory=dict[str, object])
+    """Settings that overrule those of every group, as for a smaller machine; no claim is judged then."""
     collect_only: bool = False
     """Make no run, only tables and figures of what is there."""
 
@@ -52,7 +54,8 @@ class Request:
         words = ["clipup reproduce", self.experiment]
         for name, value in (("runs", self.runs), ("generations", self.generations)):
             words += [f"--{name} {value}"] if value is not None else []
-        return " ".join([*words, *(f"--group {group}" for group in self.groups)])
+        words += [f"--group {group}" for group in self.groups]
+        return " ".join([*words, *(f"--set {name}={value}" for name, value in self.changes.items())])
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,7 @@ def reproduce(
         generations=request.generations,
         only=request.groups,
         cluster=request.cluster,
+        changes=request.changes,
     )
     check_requirements(experiment, figures=request.figures)
     outcome = None
@@ -97,7 +101,7 @@ def _write_up(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileFault(f"{folder}: cannot be made: {error.strerror or error}") from error
-    results = collect(experiment, planned, request.out, request.command)
+    results = collect(experiment, planned, request.out, request.command, request.changes)
     found = verdicts(results)
     shown = tables(results, found)
     path = folder / f"{experiment.name}.json"

@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
@@ -87,6 +87,8 @@ class Results:
     generations: int
     provenance: Provenance
     groups: tuple[GroupResult, ...]
+    changes: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Settings that are not the paper's; with any, nothing is said about its claims."""
 
     def group(self, name: str) -> GroupResult:
         """The group of that name; one that has no runs yet is empty."""
@@ -113,10 +115,11 @@ def decode(data: bytes, source: str = "results") -> Results:
             generations=int(values["generations"]),
             provenance=Provenance(**values["provenance"]),
             groups=tuple(_group(entry) for entry in values["groups"]),
+            changes={str(name): str(value) for name, value in values["changes"].items()},
         )
     except FileFault:
         raise
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FileFault(f"{source}: not a result file of clipup reproduce ({type(error).__name__}: {error})") from error
 
 

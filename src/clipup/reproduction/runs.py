@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,8 +67,9 @@ def plan(
     only: Collection[str] = (),
     seeds: Sequence[int] | None = None,
     cluster: str | None = None,
+    changes: Mapping[str, object] | None = None,
 ) -> tuple[PlannedRun, ...]:
-    """The runs of an experiment, in the order in which they are best made.
+    """The runs of an experiment, in the order in which they are best made; `changes` overrule settings of all groups.
 
     Within a turn one run of each group comes before the second of any, so that a reproduction cut short has groups of
     about equal size to compare.
@@ -88,7 +89,10 @@ def plan(
     chosen = [group for group in experiment.groups if not only or group.name in only]
     numbers = range(1, count + 1) if seeds is None else seeds
     ordered = sorted((group.turn, seed, place) for place, group in enumerate(chosen) for seed in numbers)
-    return tuple(_planned(chosen[place], seed, wanted, cluster) for _, seed, place in ordered)
+    settings: dict[str, object] = {**(changes or {}), "generations": wanted}
+    if cluster is not None:
+        settings["cluster"] = cluster
+    return tuple(_planned(chosen[place], settings | {"seed": seed}) for _, seed, place in ordered)
 
 
 def check_same_run(directory: RunDirectory, config: RunConfig) -> None:
@@ -101,12 +105,9 @@ def check_same_run(directory: RunDirectory, config: RunConfig) -> None:
         )
 
 
-def _planned(group: Group, seed: int, generations: int, cluster: str | None) -> PlannedRun:
-    settings: dict[str, object] = {**group.settings, "env": group.env, "seed": seed, "generations": generations}
-    if cluster is not None:
-        settings["cluster"] = cluster
-    config, _ = resolve(settings)
-    return PlannedRun(group.name, seed, run_name(config), config)
+def _planned(group: Group, settings: Mapping[str, object]) -> PlannedRun:
+    config, _ = resolve({**group.settings, **settings, "env": group.env})
+    return PlannedRun(group.name, config.seed, run_name(config), config)
 
 
 def run_name(config: RunConfig) -> str:

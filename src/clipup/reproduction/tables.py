@@ -44,7 +44,9 @@ class Table:
 def group_table(results: Results) -> Table:
     """Every group: the paper's mean, ours, and how many runs stand behind it."""
     experiment = experiment_named(results.experiment)
-    rows = [_group_row(group, results, experiment.runs) for group in results.groups]
+    as_published = results.generations >= experiment.generations and not results.changes
+    wanted = experiment.runs if as_published else results.runs
+    rows = [_group_row(group, results, wanted) for group in results.groups]
     header = ("group", "paper", "ours: mean ± stdev", "interquartile mean (95 %)", "finished runs", "further runs")
     return Table(f"{experiment.title}: score after {results.generations} generations", header, tuple(rows))
 
@@ -87,7 +89,7 @@ def tables(results: Results, verdicts: Sequence[Verdict]) -> tuple[Table, ...]:
     return (*found, verdict_table(verdicts)) if verdicts else tuple(found)
 
 
-def _group_row(group: GroupResult, results: Results, paper_runs: int) -> tuple[str, ...]:
+def _group_row(group: GroupResult, results: Results, wanted: int) -> tuple[str, ...]:
     published = published_mean(results.experiment, group.name)
     scores = group.final_scores
     ours = middle = "–"
@@ -102,7 +104,7 @@ def _group_row(group: GroupResult, results: Results, paper_runs: int) -> tuple[s
         score = "" if farthest.score is None else f": {farthest.score:.0f}"
         further = f"{len(unfinished)}, farthest at generation {farthest.generations}{score}"
     paper = "–" if published is None else f"{published:.2f}"
-    return (group.label, paper, ours, middle, f"{len(scores)} of {paper_runs}", further)
+    return (group.label, paper, ours, middle, f"{len(scores)} of {wanted}", further)
 
 
 def _scale_cell(results: Results, family: str, scale: str) -> str:

@@ -37,7 +37,7 @@ def verdicts(results: Results) -> tuple[Verdict, ...]:
 def judge(claim: Claim, results: Results) -> Verdict:
     """Hold the results against one claim.
 
-    Runs that stopped short of the paper's generations say nothing about its final scores, so they do not count; with
+    Runs with other settings than the paper's do not count, nor do those that stopped short of its generations; with
     fewer than `claim.needs` that do, the verdict is "not enough runs", whatever they look like.
     """
     if claim.rule not in RULES:
@@ -51,7 +51,9 @@ def judge(claim: Claim, results: Results) -> Verdict:
 
 
 def _counting(group: GroupResult, claim: Claim, results: Results) -> GroupResult:
-    if claim.rule in SPEED_RULES:
+    if results.changes:
+        runs = ()
+    elif claim.rule in SPEED_RULES:
         runs = tuple(run for run in group.runs if len(run.speeds) >= SPEED_RULES[claim.rule])
     elif results.generations >= experiment_named(results.experiment).generations:
         runs = group.finished

@@ -1,0 +1,57 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clipup.reproduction.experiments import EXPERIMENTS
+from clipup.reproduction.figures import draw, on_grid
+from clipup.reproduction.tables import scale_table, tables
+from clipup.reproduction.verdicts import verdicts
+from tests.unit.reproduction.conftest import MakeResults, run_result
+
+pytest.importorskip("matplotlib")
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_has_its_figures_as_png_and_svg(name: str, make_results: MakeResults, tmp_path: Path) -> None:
+    experiment = EXPERIMENTS[name]
+    runs = {
+        group.name: [run_result(seed, 100.0 * seed, speeds=(0.1, 0.2, 0.3)) for seed in (1, 2)]
+        for group in experiment.groups
+    }
+    files = draw(experiment, make_results(name, runs), tmp_path)
+    assert [path.suffix for path in files] == [".png", ".svg"] * len(experiment.figures)
+    assert all(path.stat().st_size > 1000 for path in files)
+
+
+def test_the_same_results_give_the_same_picture(make_results: MakeResults, tmp_path: Path) -> None:
+    results = make_results("walker2d", {"clipup": [run_result(1, 100.0), run_result(2, 110.0)]})
+    first = draw(EXPERIMENTS["walker2d"], results, tmp_path / "a")
+    second = draw(EXPERIMENTS["walker2d"], results, tmp_path / "b")
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+
+
+def test_without_runs_no_curve_is_drawn(make_results: MakeResults, tmp_path: Path) -> None:
+    assert draw(EXPERIMENTS["humanoid"], make_results("humanoid", {}), tmp_path) == []
+
+
+def test_a_run_is_not_drawn_beyond_its_end(make_results: MakeResults) -> None:
+    short = run_result(2, 50.0, score_interactions=(1000, 2000), scores=(10.0, 50.0))
+    results = make_results("walker2d", {"clipup": [run_result(1, 100.0), short]})
+    grid, curves = on_grid(results.group("clipup"))
+    assert grid[0] == 1000 and grid[-1] == 4000
+    assert np.isnan(curves[1][grid > 2000]).all() and not np.isnan(curves[0]).any()
+
+
+def test_the_scale_table_has_percentages_of_the_ranked_mean(make_results: MakeResults) -> None:
+    runs = {"clipup-ranks": [run_result(1, 200.0)], "clipup-raw": [run_result(1, 150.0)]}
+    table = scale_table(make_results("fitness-scale", runs))
+    assert table.rows[1][:3] == ("raw rewards", "150.00 (75.00 %)", "270.15 (100.07 %)")
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_tables_have_as_many_cells_as_their_header(name: str, make_results: MakeResults) -> None:
+    results = make_results(name, {})
+    for table in tables(results, verdicts(results)):
+        assert all(len(row) == len(table.header) for row in table.rows)
+        assert table.text() and table.markdown()

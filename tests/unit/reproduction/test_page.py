@@ -1,0 +1,52 @@
+from pathlib import Path
+
+import pytest
+
+from clipup.reproduction.experiments import EXPERIMENTS
+from clipup.reproduction.page import build_page
+from clipup.reproduction.results import encode, read_results
+from clipup.reproduction.verdicts import verdicts
+from tests.unit.reproduction.conftest import MakeResults, run_result
+
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "docs" / "reproduction.md"
+RESULTS = ROOT / "results"
+
+
+def test_the_page_is_what_the_committed_results_make_it() -> None:
+    assert PAGE.read_text("utf-8") == build_page(RESULTS, PAGE), (
+        "run: clipup reproduce --page docs/reproduction.md --results results"
+    )
+
+
+@pytest.mark.parametrize("path", sorted(RESULTS.glob("*.json")), ids=lambda path: path.name)
+def test_every_committed_result_names_its_command_and_has_the_verdicts_of_its_numbers(path: Path) -> None:
+    import json
+
+    results = read_results(path)
+    assert results.experiment == path.stem
+    assert results.provenance.command.startswith(f"clipup reproduce {path.stem}")
+    assert results.provenance.commit and results.provenance.versions and results.provenance.hardware
+    kept = [verdict["verdict"] for verdict in json.loads(path.read_bytes())["verdicts"]]
+    assert kept == [verdict.verdict for verdict in verdicts(results)]
+
+
+def test_an_experiment_without_results_says_that_it_was_not_run(tmp_path: Path) -> None:
+    page = build_page(tmp_path, tmp_path / "page.md")
+    assert all(f"Not run yet: `clipup reproduce {name}`" in page for name in EXPERIMENTS)
+
+
+def test_runs_that_are_not_all_there_are_counted(make_results: MakeResults, tmp_path: Path) -> None:
+    runs = [run_result(1, 300.0), run_result(2, 100.0, complete=False, generations=77)]
+    (tmp_path / "walker2d.json").write_bytes(encode(make_results("walker2d", {"clipup": runs})))
+    page = build_page(tmp_path, tmp_path / "page.md")
+    assert "| [walker2d](#walker2d) | 1 of 60 | 0 / 0 / 1 |" in page
+    assert "| ClipUp | – | 300.00 | 300.00 (300.00 … 300.00) | 1 of 30 | 1, farthest at generation 77: 100 |" in page
+
+
+def test_settings_that_are_not_the_paper_s_are_said(make_results: MakeResults, tmp_path: Path) -> None:
+    results = make_results("humanoid-bullet", {"clipup": [run_result(1, 3.0)]}, changes={"population": "200"})
+    (tmp_path / "humanoid-bullet.json").write_bytes(encode(results))
+    page = build_page(tmp_path, tmp_path / "page.md")
+    assert "**Not the paper's settings**: population = 200" in page
+    assert "| [humanoid-bullet](#humanoid-bullet) | 0 of 10 (1 smaller ones of 1000 generations) | 0 / 0 / 2 |" in page

@@ -1,0 +1,149 @@
+import numpy as np
+import pytest
+
+from clipup.reproduction.results import Results, RunResult
+from clipup.reproduction.verdicts import Verdict, verdicts
+from tests.unit.reproduction.conftest import MakeResults, run_result
+
+SPEEDS_CLIPUP = (7.5e-3, 1.4e-2, *[1.5e-2] * 198)
+SPEEDS_ADAM = (4.8e-2, 3e-2, *[1.4e-2] * 198)
+
+
+def scores(mean: float, count: int = 10, spread: float = 6.0) -> list[RunResult]:
+    offsets = np.linspace(-spread, spread, count) if count > 1 else [0.0]
+    return [run_result(seed, mean + float(offset)) for seed, offset in enumerate(offsets, start=1)]
+
+
+def find(results: Results, words: str) -> Verdict:
+    return next(verdict for verdict in verdicts(results) if words in verdict.claim)
+
+
+def fitness_scale(make_results: MakeResults, count: int = 10) -> Results:
+    means = {
+        "clipup": (270, 270, 263, 263),
+        "adam-0.15": (255, 198, 140, 200),
+        "adam-0.175": (242, 236, 212, 187),
+        "adam-0.2": (264, 199, 246, 112),
+    }
+    groups = {
+        f"{family}-{scale}": scores(value, count)
+        for family, values in means.items()
+        for scale, value in zip(("ranks", "raw", "times-1000", "over-1000"), values, strict=True)
+    }
+    return make_results("fitness-scale", groups)
+
+
+def test_the_paper_s_own_numbers_agree_with_every_claim(make_results: MakeResults) -> None:
+    assert {verdict.verdict for verdict in verdicts(fitness_scale(make_results))} == {"agrees"}
+
+
+def test_four_of_ten_runs_are_not_enough(make_results: MakeResults) -> None:
+    found = verdicts(fitness_scale(make_results, count=4))
+    assert {verdict.verdict for verdict in found} == {"not enough runs"}
+    assert found[0].ours.startswith("270.00")
+
+
+def test_a_mean_far_from_the_published_one_differs(make_results: MakeResults) -> None:
+    results = make_results("fitness-scale", {"clipup-ranks": scores(200)})
+    assert find(results, "ClipUp, fitness ranking").verdict == "differs"
+    assert find(results, "Adam 0.2, raw").verdict == "not enough runs"
+
+
+def test_a_scale_that_costs_six_percent_is_not_even(make_results: MakeResults) -> None:
+    groups = {f"clipup-{scale}": scores(270) for scale in ("ranks", "raw", "times-1000")}
+    results = make_results("fitness-scale", groups | {"clipup-over-1000": scores(270 * 0.94)})
+    verdict = find(results, "is not affected")
+    assert verdict.verdict == "differs" and verdict.ours == "94.00 % to 100.00 %"
+
+
+def test_runs_shorter_than_the_paper_s_say_nothing_about_its_scores(make_results: MakeResults) -> None:
+    results = make_results("fitness-scale", {"clipup-ranks": scores(270)}, generations=5)
+    assert find(results, "ClipUp, fitness ranking").verdict == "not enough runs"
+
+
+def test_runs_with_other_settings_say_nothing(make_results: MakeResults) -> None:
+    results = make_results("fitness-scale", {"clipup-ranks": scores(270)}, changes={"population": "20"})
+    assert find(results, "ClipUp, fitness ranking").verdict == "not enough runs"
+
+
+def test_unfinished_runs_do_not_count_for_final_scores(make_results: MakeResults) -> None:
+    runs = [run_result(seed, 270.0, complete=False) for seed in range(1, 11)]
+    results = make_results("fitness-scale", {"clipup-ranks": runs})
+    assert find(results, "ClipUp, fitness ranking").runs == 0
+
+
+def test_close_means_are_similar_and_far_ones_are_not(make_results: MakeResults) -> None:
+    near = make_results("walker2d", {"clipup": scores(4000, 15, 500), "adam": scores(4100, 15, 500)})
+    far = make_results("walker2d", {"clipup": scores(4000, 15, 100), "adam": scores(2000, 15, 100)})
+    assert (verdicts(near)[0].verdict, verdicts(far)[0].verdict) == ("agrees", "differs")
+
+
+def test_speeds_are_judged_from_a_single_unfinished_run(make_results: MakeResults) -> None:
+    runs = {
+        "clipup": [run_result(1, 900.0, complete=False, speeds=SPEEDS_CLIPUP)],
+        "adam": [run_result(1, 900.0, complete=False, speeds=SPEEDS_ADAM)],
+    }
+    assert {verdict.verdict for verdict in verdicts(make_results("update-magnitudes", runs))} == {"agrees"}
+
+
+def test_speeds_that_have_not_settled_say_nothing_yet(make_results: MakeResults) -> None:
+    runs = {"clipup": [run_result(1, 900.0, complete=False, speeds=SPEEDS_CLIPUP[:20])]}
+    results = make_results("update-magnitudes", runs)
+    assert find(results, "first update").verdict == "agrees"
+    assert find(results, "settles there").verdict == "not enough runs"
+
+
+def test_a_wrong_first_update_differs(make_results: MakeResults) -> None:
+    runs = {"clipup": [run_result(1, 900.0, speeds=(8e-3, *SPEEDS_CLIPUP))]}
+    assert find(make_results("update-magnitudes", runs), "first update").verdict == "differs"
+
+
+def to_threshold(interactions: int, count: int = 15) -> list[RunResult]:
+    return [
+        run_result(
+            seed, 6500.0, interactions=9000, score_interactions=(interactions + seed, 9000), scores=(6100.0, 6500.0)
+        )
+        for seed in range(1, count + 1)
+    ]
+
+
+def test_a_fifth_fewer_interactions_agree_with_the_paper_s_reduction(make_results: MakeResults) -> None:
+    results = make_results("step-size", {"clipup": to_threshold(5000), "clipup-fast": to_threshold(4000)})
+    verdict = find(results, "reaches 6000 with fewer")
+    assert verdict.verdict == "agrees" and verdict.ours.startswith("19.9")
+    worse = make_results("step-size", {"clipup": to_threshold(4000), "clipup-fast": to_threshold(5000)})
+    assert find(worse, "reaches 6000 with fewer").verdict == "differs"
+
+
+def test_runs_that_never_reach_the_threshold_are_told(make_results: MakeResults) -> None:
+    slow = [run_result(seed, 100.0) for seed in range(1, 16)]
+    results = make_results("step-size", {"clipup": slow, "clipup-fast": to_threshold(4000)})
+    assert "15 never got there" in find(results, "reaches 6000 with fewer").ours
+
+
+def test_noclip_s_failures_and_speeds(make_results: MakeResults) -> None:
+    good, bad = to_threshold(4000, 30), [run_result(seed, 5000.0) for seed in range(1, 9)]
+    noclip = [*to_threshold(4000, 30)[8:], *bad]
+    noclip = [
+        run_result(seed, (run.score or 0.0) - 100.0, speeds=(1.1e-2, *[2.7e-2] * 199))
+        for seed, run in enumerate(noclip, 1)
+    ]
+    results = make_results("clipping", {"clipup-fast": good, "noclip-fast": noclip})
+    assert find(results, "Every ClipUp agent").ours == "30 of 30 reach it"
+    assert find(results, "Some NoClip agents").verdict == "agrees"
+    assert find(results, "rises above 2.5e-2").verdict == "agrees"
+    assert find(results, "clearly better").verdict == "agrees"
+
+
+@pytest.mark.parametrize(("reached", "verdict"), [(700_000_000, "agrees"), (900_000_000, "differs")])
+def test_bullet_is_solved_in_time_or_not(make_results: MakeResults, reached: int, verdict: str) -> None:
+    runs = [
+        run_result(seed, 4200.0, score_interactions=(reached, 1_100_000_000), scores=(3600.0, 4200.0))
+        for seed in range(1, 11)
+    ]
+    found = verdicts(make_results("humanoid-bullet", {"clipup": runs}))
+    assert (found[0].verdict, found[1].verdict) == (verdict, "agrees")
+
+
+def test_the_default_scheme_is_judged_without_runs(make_results: MakeResults) -> None:
+    assert [verdict.verdict for verdict in verdicts(make_results("defaults-figure", {}))] == ["agrees"]

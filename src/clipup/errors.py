@@ -44,6 +44,10 @@ class UnknownEnvironment(InvalidArgument):
     """No engine has an environment of that name."""
 
 
+class NoProcesses(InvalidArgument):
+    """The environment, or the script that is run, is not made for worker processes."""
+
+
 class EnvironmentFault(ClipUpError, RuntimeError):
     """An environment raised, never ended, or broke its own interface."""
 

@@ -11,7 +11,7 @@ from clipup.executors.foreman import Foreman
 from clipup.executors.foresight import Foresight
 from clipup.executors.work import Blocks, Center, Population
 from clipup.policies import Actions, Network, Statistics
-from clipup.rollout import Outcomes
+from clipup.rollout import Outcomes, Task
 from clipup.search.gradient import GradientWork, Sums
 from clipup.search.sampling import Batch, FloatArray
 
@@ -29,18 +29,18 @@ class CrewExecutor:
     ----------
     crew
         The workers.
-    episodes
-        Episodes of a candidate.
+    task
+        What they run.
     episode_timeout
         Seconds that an episode may take. Where a candidate takes longer on several workers, the run ends with an error,
         as with one that kills its workers: a result that depends on a clock would be no pure function of its inputs.
     """
 
-    def __init__(self, crew: Crew, *, episodes: int = 1, episode_timeout: float | None = None) -> None:
+    def __init__(self, crew: Crew, task: Task, *, episode_timeout: float | None = None) -> None:
         if episode_timeout is not None and not episode_timeout > 0:
             raise InvalidArgument(f"episode_timeout must be positive seconds, got {episode_timeout}")
         self._crew = crew
-        self._episodes = episodes
+        self._task = task
         self._foreman = Foreman(crew, episode_timeout=episode_timeout)
         self._foresight = Foresight()
         self._end = 0  # where the next batch of this generation would begin
@@ -72,7 +72,7 @@ class CrewExecutor:
 
     def evaluate(self, batch: Batch, statistics: Statistics | None, *, following: Batch | None = None) -> Outcomes:
         """All candidates of `batch`, in order; idle workers go on with `following` where it is likely to be needed."""
-        subject = Population(batch.seed, batch.generation, batch.center, batch.stdev, statistics, self._episodes)
+        subject = Population(batch.seed, batch.generation, batch.center, batch.stdev, statistics, self._task.episodes)
         self._foresight.learn(batch)
         current = self._foreman.subject
         if current is None or batch.start != self._end or not subject.same(current):
@@ -82,14 +82,14 @@ class CrewExecutor:
             ahead = range(following.start, following.stop)
         parts = self._foreman.do(batch.start, batch.stop, ahead)
         self._end = batch.stop
-        return _outcomes(parts)
+        return self._outcomes(parts)
 
     def evaluate_center(
         self, center: FloatArray, statistics: Statistics | None, *, seed: int, generation: int, episodes: int
     ) -> Outcomes:
         """The center over `episodes` episodes of the task as the environment means it."""
         self._foreman.begin(Center(seed, generation, center, statistics))
-        return _outcomes(self._foreman.do(0, episodes))
+        return self._outcomes(self._foreman.do(0, episodes))
 
     def sum_blocks(self, work: GradientWork) -> Iterable[Sums]:
         """Yield the sums of the gradient's blocks, in order; made by the workers where there is enough to do."""
@@ -110,6 +110,5 @@ class CrewExecutor:
             for part in parts:
                 yield from wire.unpack_sums(part)
 
-
-def _outcomes(parts: list[bytes]) -> Outcomes:
-    return Outcomes.concatenate([wire.unpack_outcomes(part) for part in parts])
+    def _outcomes(self, parts: list[bytes]) -> Outcomes:
+        return Outcomes.concatenate([wire.unpack_outcomes(part) for part in parts]).check(self._task.label)

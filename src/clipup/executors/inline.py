@@ -56,7 +56,7 @@ class InlineExecutor:
 
     def evaluate(self, batch: Batch, statistics: Statistics | None, *, following: Batch | None = None) -> Outcomes:
         """All candidates of `batch`, in order. Nothing is idle here, so `following` is left aside."""
-        return self._training.evaluate(
+        outcomes = self._training.evaluate(
             self._network,
             batch.candidates(),
             seed=batch.seed,
@@ -65,16 +65,15 @@ class InlineExecutor:
             statistics=statistics,
             collect_moments=self._collect_moments,
         )
+        return outcomes.check(self._task.label)
 
     def evaluate_center(
         self, center: FloatArray, statistics: Statistics | None, *, seed: int, generation: int, episodes: int
     ) -> Outcomes:
         """The center over `episodes` episodes of the task as the environment means it."""
         if self._evaluation is None:
-            self._evaluation = make_engine(
-                self._task.for_evaluation(), lanes=EVALUATION_LANES, threads=self._threads
-            )
-        return self._evaluation.evaluate(
+            self._evaluation = make_engine(self._task.for_evaluation(), lanes=EVALUATION_LANES, threads=self._threads)
+        outcomes = self._evaluation.evaluate(
             self._network,
             np.tile(center, (episodes, 1)),
             seed=seed,
@@ -82,6 +81,7 @@ class InlineExecutor:
             statistics=statistics,
             stream="evaluation",
         )
+        return outcomes.check(self._task.label)
 
     def close(self) -> None:
         """Close both engines."""

@@ -13,7 +13,7 @@ import threading
 import time
 from multiprocessing.connection import Connection, wait
 
-from clipup.errors import InvalidArgument
+from clipup.errors import NoProcesses
 from clipup.executors.worker import Worker, pack_error
 
 READY, SUBJECT, RANGE, DONE, ERROR = range(1, 6)
@@ -47,7 +47,7 @@ def _make(setup: bytes) -> Worker:
     try:
         loaded = pickle.loads(setup)  # noqa: S301  # from the process that started this one
     except (AttributeError, ImportError) as error:
-        raise InvalidArgument(
+        raise NoProcesses(
             f"worker processes cannot import the environment's callable: {error}; "
             "define it at the top level of a module or of the script that is run"
         ) from error

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 
-from clipup.errors import InvalidArgument
+from clipup.errors import InvalidArgument, NoProcesses
 from clipup.executors import process_worker
 from clipup.executors.crew import Assignment, Event, Failed, Finished, Joined, Lost
 from clipup.executors.process_worker import DONE, HEADER, RANGE, READY, SUBJECT
@@ -59,9 +59,9 @@ class ProcessCrew:
         try:
             self._setup = pickle.dumps(setup)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
-            raise InvalidArgument(
+            raise NoProcesses(
                 f"the environment cannot be sent to worker processes ({error}); give its id, or a callable defined at "
-                "the top level of a module, or use workers=1"
+                "the top level of a module"
             ) from error
         self.size = workers
         self._context = multiprocessing.get_context("spawn")
@@ -166,9 +166,9 @@ class ProcessCrew:
         if code == _UNGUARDED:
             return Failed(
                 number,
-                InvalidArgument(
+                NoProcesses(
                     "worker processes import the script that starts them, so it must do its work under "
-                    "`if __name__ == '__main__':` (or use workers=1)"
+                    "`if __name__ == '__main__':`"
                 ),
             )
         return Lost(number, one.reason or _cause(code), one.ready)

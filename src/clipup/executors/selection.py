@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from clipup.errors import InvalidArgument
+import logging
+
+from clipup.errors import InvalidArgument, NoProcesses
 from clipup.executors.inline import InlineExecutor
 from clipup.executors.protocol import Executor
+from clipup.executors.work import Setup
 from clipup.rollout import Task
+from clipup.rollout.engine import available_threads
+from clipup.rollout.registry import envpool_refusal
+
+_logger = logging.getLogger("clipup")
 
 
 def make_executor(
@@ -16,6 +23,7 @@ def make_executor(
     lanes: int = 256,
     workers: int | None = None,
     cluster: str | None = None,
+    episode_timeout: float | None = None,
 ) -> Executor:
     """Return the executor for a task.
 
@@ -28,10 +36,31 @@ def make_executor(
     lanes
         How many simulators EnvPool holds; part of what is computed.
     workers
-        Threads for EnvPool, processes for Gymnasium; None takes what the machine has.
+        Threads for EnvPool, processes for Gymnasium, actors for Ray; None takes what there is. With Gymnasium, 1 runs
+        everything in this process.
     cluster
-        ``"ray"`` or ``"ray://address:port"`` to run on a cluster.
+        ``"ray"``, or an address of Ray (``"auto"``, ``"host:6379"``, ``"ray://host:10001"``) to run on a cluster.
+    episode_timeout
+        Seconds that an episode may take, for environments that may hang; needs processes or a cluster.
     """
+    if workers is not None and workers < 1:
+        raise InvalidArgument(f"workers must be at least 1, got {workers}")
+    setup = Setup(task, policy, lanes, collect_moments)
     if cluster is not None:
-        raise InvalidArgument(f"cluster must be none for now, got {cluster!r}")
+        from clipup.executors.crewed import CrewExecutor
+        from clipup.executors.ray import RayCrew
+
+        return CrewExecutor(RayCrew(setup, cluster, workers), task, episode_timeout=episode_timeout)
+    envpool = task.engine != "gymnasium" and envpool_refusal(task) is None
+    processes = 1 if envpool else workers or available_threads()
+    if processes > 1 or (episode_timeout is not None and not envpool):
+        from clipup.executors.crewed import CrewExecutor
+        from clipup.executors.processes import ProcessCrew
+
+        try:
+            return CrewExecutor(ProcessCrew(setup, processes), task, episode_timeout=episode_timeout)
+        except NoProcesses as error:
+            if workers is not None or episode_timeout is not None:
+                raise
+            _logger.warning("running in one process: %s", error)
     return InlineExecutor(task, policy, collect_moments=collect_moments, lanes=lanes, threads=workers)

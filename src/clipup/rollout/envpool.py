@@ -27,7 +27,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from clipup.errors import EnvironmentFault, InvalidArgument
+from clipup.errors import InvalidArgument
 from clipup.policies.actions import Actions
 from clipup.policies.network import Network
 from clipup.policies.normalizer import Statistics
@@ -117,8 +117,6 @@ class EnvPoolEngine:
         rows = np.flatnonzero(ledger.steps >= STEP_CAP)
         ledger.broken[rows] = True
         message = f"no end after {STEP_CAP} steps; set max_episode_steps"
-        if len(rows) == len(ledger.steps) > 0:
-            raise EnvironmentFault(f"{self.task.label}: {message}")
         return tuple(Failure(first + int(row), message) for row in rows)
 
     def _waves(self, request: Request, ledger: Ledger) -> Iterator[Wave]:

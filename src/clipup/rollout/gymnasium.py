@@ -33,8 +33,7 @@ class GymnasiumEngine:
     """Candidates in one Gymnasium environment, reset with its own seed for each episode.
 
     A candidate whose environment raises, breaks its interface or never ends gets a NaN fitness and a `Failure`; the
-    environment is made anew and the others go on. When that happens to every candidate of a call, the call raises
-    `EnvironmentFault`.
+    environment is made anew and the others go on.
     """
 
     name = "gymnasium"
@@ -89,10 +88,6 @@ class GymnasiumEngine:
                     ledger.broken[row] = True
                     failures.append(Failure(first + row, one_line(error)))
                     self._abandon()
-        if failures and len(failures) == len(parameters):
-            raise EnvironmentFault(
-                f"{self.task.label} failed for all {len(failures)} candidates; the first: {failures[0].message}"
-            )
         return ledger.outcomes(
             episodes=self.task.episodes, reward_offset=self.task.reward_offset, failures=tuple(failures)
         )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from clipup.errors import EnvironmentFault
 from clipup.policies.normalizer import Moments
 
 
@@ -47,6 +48,17 @@ class Outcomes:
 
     def __len__(self) -> int:
         return len(self.fitness)
+
+    def check(self, label: str) -> Outcomes:
+        """Return these outcomes, or raise `EnvironmentFault` where all candidates failed.
+
+        For a whole population: engines are also given small parts of one, of which nothing follows.
+        """
+        if self.failures and len(self.failures) == len(self):
+            raise EnvironmentFault(
+                f"{label} failed for all {len(self)} candidates; the first: {self.failures[0].message}"
+            )
+        return self
 
     @classmethod
     def concatenate(cls, parts: Sequence[Outcomes]) -> Outcomes:

@@ -150,7 +150,8 @@ def proceed(
 CHANGEABLE = frozenset(
     {
         *("generations", "total_interactions", "time_limit", "target_score"),
-        *("workers", "cluster", "checkpoint_seconds", "keep_checkpoints", "tensorboard", "wandb", "mlflow"),
+        *("workers", "cluster", "episode_timeout", "checkpoint_seconds", "keep_checkpoints"),
+        *("tensorboard", "wandb", "mlflow"),
     }
 )
 """Fields that may change when a run goes on: its limits, and where it runs."""
@@ -184,6 +185,7 @@ def _run(
         lanes=config.lanes,
         workers=config.workers,
         cluster=config.cluster,
+        episode_timeout=config.episode_timeout,
     )
     # Everything that the configuration can have wrong is found before anything is written.
     try:

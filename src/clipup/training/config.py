@@ -134,6 +134,9 @@ class RunConfig:
         None, Setting("execution", "threads (EnvPool) or processes (Gymnasium)", at_least=1, unset="auto")
     )
     cluster: str | None = _setting(None, Setting("execution", "run on a cluster: ray, or ray://address:port"))
+    episode_timeout: float | None = _setting(
+        None, Setting("execution", "end a worker whose episode takes longer than so many seconds", above=0)
+    )
     checkpoint_seconds: float = _setting(
         5.0, Setting("execution", "write a checkpoint when the last is older than this; 0: every generation", at_least=0)
     )

@@ -63,7 +63,8 @@ def main() -> int:
 
 
 def _stop_when_alone() -> None:
-    while sys.stdin.buffer.read(4096):
+    # Not through sys.stdin: Python aborts at exit when a thread waits inside one of its buffered readers.
+    while os.read(0, 4096):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
 

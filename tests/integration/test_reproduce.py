@@ -1,0 +1,111 @@
+"""``clipup reproduce`` from the command line to the result file, with real runs in processes of their own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from clipup.cli.main import main
+from clipup.reproduction.experiments import EXPERIMENTS, experiment_named
+from clipup.reproduction.results import read_results
+from clipup.reproduction.runs import plan
+from clipup.reproduction.schedule import Schedule
+
+pytest.importorskip("envpool")
+SHORT = ["--runs", "2", "--generations", "5"]
+SMALL = ["--set", "population=20", "--set", "population_max=40", "--set", "interactions=2000"]
+
+
+def reproduce(*words: str) -> int:
+    return main(["reproduce", *words, "--quiet"])
+
+
+def records(out: Path) -> dict[str, bytes]:
+    return {path.parent.name: path.read_bytes() for path in sorted(out.glob("runs/*/records.jsonl"))}
+
+
+def test_lunar_lander_comes_out_beside_the_published_values(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    groups = ["--group", "clipup-ranks", "--group", "adam-0.15-over-1000"]
+    assert reproduce("fitness-scale", *SHORT, *groups, "--out", str(tmp_path)) == 0
+    shown = capsys.readouterr().out
+    assert "269.95" in shown and "200.34" in shown and "not enough runs" in shown
+    results = read_results(tmp_path / "fitness-scale.json")
+    assert [len(group.finished) for group in results.groups if group.runs] == [2, 2]
+    assert (tmp_path / "fitness-scale-scores.png").is_file() and (tmp_path / "fitness-scale-scores.svg").is_file()
+    assert (tmp_path / "policies" / "fitness-scale.safetensors").is_file()
+
+    # Again: nothing is repeated, and the result is the same but for the time of day.
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/*")}
+    assert reproduce("fitness-scale", *SHORT, *groups, "--out", str(tmp_path)) == 0
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/*")} == before
+    assert read_results(tmp_path / "fitness-scale.json").groups == results.groups
+
+
+def test_more_generations_go_on_with_the_same_runs_to_the_same_bytes(tmp_path: Path) -> None:
+    words = ["fitness-scale", "--runs", "1", "--group", "clipup-raw", "--no-figures", "--set", "population=20"]
+    reproduce(*words, "--generations", "3", "--out", str(tmp_path / "a"))
+    reproduce(*words, "--generations", "7", "--out", str(tmp_path / "a"))
+    reproduce(*words, "--generations", "7", "--out", str(tmp_path / "b"), "--jobs", "1")
+    assert records(tmp_path / "a") == records(tmp_path / "b")
+    assert len(records(tmp_path / "a")) == 1
+
+
+def test_a_spent_budget_stops_and_the_next_call_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["fitness-scale", "--runs", "1", "--group", "clipup-raw", "--no-figures", "--set", "population=4"]
+    out = ["--out", str(tmp_path)]
+    assert reproduce(*words, *out, "--generations", "100000", "--budget", "0.05") == 0
+    assert "stopped (budget)" in capsys.readouterr().err
+    assert reproduce(*words, *out, "--generations", "2") == 0
+    (run,) = read_results(tmp_path / "fitness-scale.json").group("clipup-raw").runs
+    assert (run.generations, run.complete) == (2, True)
+
+
+def test_ctrl_c_stops_the_workers_and_the_next_call_goes_on(tmp_path: Path) -> None:
+    words = ["fitness-scale", "--runs", "1", "--group", "clipup-raw", "--no-figures", "--set", "population=20"]
+    command = [sys.executable, "-m", "clipup", "reproduce", *words, "--generations", "40", "--out", str(tmp_path / "a")]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    deadline = time.monotonic() + 60
+    while not any(records(tmp_path / "a").values()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait(timeout=60) == 130
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)  # nobody of its session is left
+    (begun,) = records(tmp_path / "a").values()
+    assert 0 < begun.count(b"\n") < 40
+    reproduce(*words, "--generations", "40", "--out", str(tmp_path / "a"))
+    reproduce(*words, "--generations", "40", "--out", str(tmp_path / "b"))
+    assert records(tmp_path / "a") == records(tmp_path / "b")
+
+
+def test_a_run_that_fails_is_told_and_the_others_go_on(tmp_path: Path) -> None:
+    runs = plan(
+        experiment_named("fitness-scale"), runs=2, generations=1, only=["clipup-raw"], changes={"population": 4}
+    )
+    blocked = runs[0].path(tmp_path)
+    blocked.mkdir(parents=True)
+    (blocked / "something.txt").write_text("not a run")
+    outcome = Schedule(runs, tmp_path).run()
+    assert (outcome.finished, outcome.reason, len(outcome.failures)) == (1, "failed", 1)
+    assert "seed 1" in outcome.failures[0] and "already exists" in outcome.failures[0]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_runs_short_and_small(name: str, tmp_path: Path) -> None:
+    if name == "humanoid-bullet":
+        pytest.importorskip("pybullet")
+    # LunarLander with its own population; the others smaller, since a generation of Bullet's takes ten minutes.
+    changes = [] if name in ("fitness-scale", "defaults-figure") else SMALL
+    assert reproduce(name, *SHORT, *changes, "--out", str(tmp_path)) == 0
+    results = read_results(tmp_path / f"{name}.json")
+    assert all(len(group.finished) == 2 for group in results.groups)
+    kept = json.loads((tmp_path / f"{name}.json").read_bytes())
+    assert all(verdict["verdict"] == "not enough runs" for verdict in kept["verdicts"]) or name == "defaults-figure"
+    assert list(tmp_path.glob(f"{name}-*.svg"))

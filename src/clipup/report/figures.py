@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,9 +88,9 @@ def run_line(run: LoadedRun, field: str, axis: str) -> Line:
 def band(lines: Sequence[Line]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """A grid, and the lower quartile, median and upper quartile over the lines that reach each of its points."""
     present = [line for line in lines if len(line[0])]
-    grid: NDArray[np.float64] = np.unique(np.concatenate([line[0] for line in present]))
+    grid = np.array(sorted({x for line in present for x in line[0].tolist()}), np.float64)
     if grid.size > 1000:
-        grid = np.linspace(grid[0], grid[-1], 1000)
+        grid = np.linspace(float(grid[0]), float(grid[-1]), 1000, dtype=np.float64)
     values = np.array([np.interp(grid, x, y, left=np.nan, right=np.nan) for x, y in present])
     covered = np.isfinite(values).sum(axis=0) * 2 >= len(present)
     return grid[covered], np.nanpercentile(values[:, covered], [25, 50, 75], axis=0)
@@ -102,7 +103,7 @@ def _draw(
         members = [lines[place] for place in group.members if len(lines[place][0])]
         if not members:
             continue
-        color, label = COLORS[number % len(COLORS)], group.label
+        color, label = COLORS[number % len(COLORS)], textwrap.shorten(group.label, 60, placeholder=" …")
         if len(members) > 1:
             grid, quartiles = band(members)
             axes.fill_between(grid, quartiles[0], quartiles[2], color=color, alpha=0.18, linewidth=0)

@@ -1,0 +1,249 @@
+"""The report in a real browser: it opens without complaint, its controls work, its numbers are those of the records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clipup.report import make_report
+from clipup.training.records import read_clock, read_records
+
+NASTY = "</script><img src=x onerror=alert(1)>\u2028&'\""
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory, make_run) -> tuple[Path, list[Path]]:
+    folder = tmp_path_factory.mktemp("runs")
+    runs = [make_run(folder / f"slow-{seed}", seed=seed, max_speed=0.05) for seed in range(3)]
+    runs += [make_run(folder / f"fast-{seed}", seed=seed, max_speed=0.5) for seed in range(3)]
+    runs.append(make_run(folder / NASTY.replace("/", "∕"), seed=9, max_speed=0.5))
+    broken = folder / "broken"
+    broken.mkdir()
+    (broken / "config.toml").write_text("env = <b>nonsense</b>")
+    page = folder / "report.html"
+    page.write_text(make_report([folder]), encoding="utf-8")
+    return page, runs
+
+
+def store_line(page, run: str, axis: str, metric: str) -> list[list[float]]:
+    return page.run(
+        f"""(() => {{ const run = clipupReport.data.runs.find((run) => run.name === {run!r});
+        return run.x.{axis}.map((x, i) => [x, Number.isNaN(run.y.{metric}[i]) ? null : run.y.{metric}[i]]); }})()"""
+    )
+
+
+def center_of(page, selector: str) -> tuple[float, float, float, float]:
+    page.run(f"document.querySelector({selector!r}).scrollIntoView({{block: 'center'}})")
+    return tuple(
+        page.run(
+            f"(() => {{ const b = document.querySelector({selector!r}).getBoundingClientRect(); return [b.left, b.top, b.width, b.height]; }})()"
+        )
+    )
+
+
+def test_it_opens_from_a_file_without_complaints_or_requests(page, report) -> None:
+    page.open(report[0].as_uri())
+    assert page.run("document.documentElement.dataset.ready") == "yes"
+    assert page.complaints == []
+    assert [address for address in page.requests if not address.startswith(("data:", report[0].as_uri()))] == []
+    assert page.run("document.querySelectorAll('svg.plot .line').length") > 10
+
+
+def test_names_of_directories_are_shown_and_never_run(page, report) -> None:
+    page.open(report[0].as_uri())
+    shown = page.run("document.body.textContent")
+    assert NASTY.replace("/", "∕") in shown
+    assert page.run("document.images.length") == 0
+    assert "broken" in shown and "not valid TOML" in shown
+
+
+def test_every_number_of_a_run_is_that_of_its_records(page, report) -> None:
+    page.open(report[0].as_uri())
+    for path in report[1][:4]:
+        records = read_records(path / "records.jsonl")
+        for metric in (
+            "score",
+            "fitness_mean",
+            "speed",
+            "stdev_norm",
+            "population",
+            "gradient_norm",
+            "gradient_agreement",
+        ):
+            expected = [[float(record.generation), getattr(record, metric)] for record in records]
+            assert store_line(page, path.name, "generations", metric) == expected
+        clock = read_clock(path / "clock.jsonl")
+        found = store_line(page, path.name, "time", "steps_per_second")
+        assert np.array(found) == pytest.approx(
+            np.array([[line.seconds, line.steps_per_second] for line in clock]), rel=1e-12
+        )
+        assert [x for x, _ in store_line(page, path.name, "interactions", "speed")] == [
+            record.total_interactions for record in records
+        ]
+
+
+def test_the_median_and_quartiles_are_those_of_the_records(page, report) -> None:
+    page.open(report[0].as_uri())
+    page.run("document.querySelector('#axis-generations').click()")
+    shown = page.run("clipupReport.charts[0].series.map((s) => [s.label, s.x, s.y, s.low, s.high])")
+    label, x, median, low, high = shown[0]
+    assert label == "max_speed 0.05"
+    scores = np.array(
+        [[r.score for r in read_records(p / "records.jsonl") if r.score is not None] for p in report[1][:3]]
+    )
+    quartiles = np.percentile(scores, [25, 50, 75], axis=0)
+    assert x == [5, 10, 15, 20, 25, 30]
+    np.testing.assert_allclose([low, median, high], quartiles, rtol=1e-13)
+
+
+def test_lines_are_drawn_where_the_numbers_say(page, report) -> None:
+    """Pixels back to numbers: through the drawn path and the labels of the axis."""
+    page.open(report[0].as_uri())
+    page.run("document.querySelector('#axis-generations').click()")
+    drawn = page.run(
+        """(() => { const chart = clipupReport.charts[0]; const path = chart.plot.querySelector('.line.c0').getAttribute('d');
+        const labels = [...chart.plot.querySelectorAll('.tick-label')].map((t) => [t.textContent, +t.getAttribute('x'), +t.getAttribute('y'), t.getAttribute('text-anchor')]);
+        return [path, labels, chart.series[0].y]; })()"""
+    )
+    points = np.array([point.split(",") for point in drawn[0][1:].split("L")], float)
+    levels = [
+        (float(text.replace("−", "-").replace(",", "")), y - 4) for text, _, y, anchor in drawn[1] if anchor == "end"
+    ]
+    values, pixels = np.array(levels[:3]).T
+    recovered = np.interp(points[:, 1], pixels[::-1], values[::-1], left=np.nan, right=np.nan)
+    slope = (values[1] - values[0]) / (pixels[1] - pixels[0])
+    recovered = values[0] + (points[:, 1] - pixels[0]) * slope
+    assert recovered == pytest.approx(np.array(drawn[2]), abs=abs(slope) * 0.1)
+
+
+def test_the_axes_switch(page, report) -> None:
+    page.open(report[0].as_uri())
+    for axis, words in (
+        ("generations", "generations"),
+        ("time", "training time"),
+        ("interactions", "environment steps"),
+    ):
+        page.run(f"document.querySelector('#axis-{axis}').click()")
+        assert page.run("document.querySelector('.axis-title').textContent") == words
+
+
+def test_single_runs_show_on_demand_and_runs_can_be_hidden(page, report) -> None:
+    page.open(report[0].as_uri())
+    count = "document.querySelectorAll('svg[data-metric=score] .line').length"
+    assert page.run(count) == 2
+    page.run("document.querySelector('#mode-single').click()")
+    assert page.run(count) == 7
+    page.run("document.querySelectorAll('#legend-list input[type=checkbox]')[1].click()")
+    assert page.run(count) == 6
+    page.run("document.querySelector('.legend-group label.group input').click()")
+    assert page.run(count) == 4
+    page.run("document.querySelector('#mode-median').click()")
+    assert page.run(count) == 1
+
+
+def test_the_mouse_reads_values_and_zooms_and_a_double_click_resets(page, report) -> None:
+    page.open(report[0].as_uri())
+    page.run("document.querySelector('#axis-generations').click()")
+    left, top, width, height = center_of(page, "svg[data-metric=score]")
+    page.mouse("mouseMoved", left + width * 0.55, top + height / 2)
+    tooltip = page.run("document.getElementById('tooltip').innerText")
+    assert "generation 15" in tooltip and "max_speed 0.05" in tooltip
+    value = page.run("clipupReport.charts[0].series[0].y[2]")
+    assert f"{value:.4g}"[:4] in tooltip
+    assert page.run("document.querySelectorAll('.cursor').length") == page.run(
+        "document.querySelectorAll('svg.plot').length"
+    )
+    page.mouse("mousePressed", left + width * 0.4, top + height / 2, button="left", clickCount=1)
+    page.mouse("mouseMoved", left + width * 0.7, top + height / 2, button="left", buttons=1)
+    page.mouse("mouseReleased", left + width * 0.7, top + height / 2, button="left", clickCount=1)
+    low, high = page.run("clipupReport.view.domain")
+    assert 9 < low < 14 and 19 < high < 23
+    assert page.run("document.getElementById('reset').disabled") is False
+    page.run("document.getElementById('reset').click()")
+    assert page.run("clipupReport.view.domain") is None
+
+
+def test_the_keyboard_reads_values_aloud_and_zooms(page, report) -> None:
+    page.open(report[0].as_uri())
+    page.run("document.querySelector('#axis-generations').click()")
+    page.run("document.querySelector('svg[data-metric=score]').focus()")
+    page.key("End")
+    assert "generation 30" in page.run("document.getElementById('announcer').textContent")
+    page.key("ArrowLeft", modifiers=8)
+    assert "generation 25" in page.run("document.getElementById('announcer').textContent")
+    page.key("+")
+    assert page.run("clipupReport.view.domain") is not None
+    page.key("Escape")
+    assert page.run("clipupReport.view.domain") is None
+
+
+def test_each_chart_has_its_numbers_as_a_table(page, report) -> None:
+    page.open(report[0].as_uri())
+    page.run("document.querySelector('#axis-generations').click()")
+    page.run("document.querySelectorAll('.data-table').forEach((d) => { d.open = true; })")
+    page.wait("document.querySelectorAll('.data-table table').length >= 8")
+    rows = page.run(
+        "[...document.querySelectorAll('.data-table')[0].querySelectorAll('tbody tr')].map((r) => r.innerText.split('\\t'))"
+    )
+    assert [row[0] for row in rows] == ["5", "10", "15", "20", "25", "30"]
+    median = page.run("clipupReport.charts[0].series[0].y[0]")
+    assert float(rows[0][1].replace(",", "")) == pytest.approx(median, rel=1e-3)
+
+
+def test_everything_has_a_name_for_a_screen_reader(page, report) -> None:
+    page.open(report[0].as_uri())
+    tree = page.call("Accessibility.getFullAXTree")["nodes"]
+    nameless = [
+        node["role"]["value"]
+        for node in tree
+        if node.get("role", {}).get("value") in ("button", "checkbox", "radio", "img", "link", "heading", "table")
+        and not node.get("ignored")
+        and not node.get("name", {}).get("value")
+    ]
+    assert nameless == []
+    assert page.run("document.documentElement.lang") == "en"
+    assert page.run("document.querySelectorAll('h1').length") == 1
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (1280, True), (390, False), (390, True)])
+def test_it_fits_its_window_and_its_text_stands_out(page, report, width: int, dark: bool) -> None:
+    page.open(report[0].as_uri(), width=width, height=800, dark=dark)
+    assert page.run("document.documentElement.scrollWidth") <= width
+    contrast = page.run(
+        """(() => { const light = (c) => { const v = c.match(/[0-9.]+/g).slice(0, 3).map((x) => { x /= 255; return x <= 0.03928 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4; });
+        return 0.2126 * v[0] + 0.7152 * v[1] + 0.0722 * v[2]; };
+        const paper = light(getComputedStyle(document.documentElement).backgroundColor);
+        return ['#title', '#subtitle', '.tile-detail', '.tick-label', '.hint', 'footer', 'td'].map((s) => { const e = document.querySelector(s); const style = getComputedStyle(e);
+          const ink = light(s === '.tick-label' ? style.fill : style.color); return (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05); }); })()"""
+    )
+    assert min(contrast) >= 4.5, "WCAG AA"
+
+
+def test_it_prints_in_ink_on_white_even_from_a_dark_screen(page, report) -> None:
+    page.open(report[0].as_uri(), dark=True)
+    page.call("Emulation.setEmulatedMedia", media="print", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    assert page.run("getComputedStyle(document.documentElement).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.run("getComputedStyle(document.querySelector('.controls')).display") == "none"
+    assert len(page.call("Page.printToPDF", printBackground=True)["data"]) > 10_000
+
+
+def test_thirty_runs_of_a_thousand_generations_stay_small_and_show_their_numbers(
+    page, tmp_path: Path, make_run
+) -> None:
+    for number in range(30):
+        make_run(
+            tmp_path / f"run-{number:02}", generations=1000, seed=number % 10, max_speed=(0.05, 0.15, 0.5)[number // 10]
+        )
+    text = make_report([tmp_path])
+    assert len(text) < 1_000_000
+    (tmp_path / "report.html").write_text(text, encoding="utf-8")
+    page.open((tmp_path / "report.html").as_uri())
+    assert page.complaints == []
+    records = read_records(tmp_path / "run-07" / "records.jsonl")
+    assert store_line(page, "run-07", "generations", "score") == [[float(r.generation), r.score] for r in records]
+    found = np.array(store_line(page, "run-07", "interactions", "fitness_mean"))
+    expected = np.array([[r.total_interactions, r.fitness_mean] for r in records])
+    assert (found[:, 0] == expected[:, 0]).all()
+    assert found[:, 1] == pytest.approx(expected[:, 1], abs=np.ptp(expected[:, 1]) / 1000)

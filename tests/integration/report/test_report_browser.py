@@ -36,11 +36,8 @@ def store_line(page, run: str, axis: str, metric: str) -> list[list[float]]:
 
 def center_of(page, selector: str) -> tuple[float, float, float, float]:
     page.run(f"document.querySelector({selector!r}).scrollIntoView({{block: 'center'}})")
-    return tuple(
-        page.run(
-            f"(() => {{ const b = document.querySelector({selector!r}).getBoundingClientRect(); return [b.left, b.top, b.width, b.height]; }})()"
-        )
-    )
+    box = f"document.querySelector({selector!r}).getBoundingClientRect()"
+    return tuple(page.run(f"(({{left, top, width, height}}) => [left, top, width, height])({box})"))
 
 
 def test_it_opens_from_a_file_without_complaints_or_requests(page, report) -> None:
@@ -103,8 +100,11 @@ def test_lines_are_drawn_where_the_numbers_say(page, report) -> None:
     page.open(report[0].as_uri())
     page.run("document.querySelector('#axis-generations').click()")
     drawn = page.run(
-        """(() => { const chart = clipupReport.charts[0]; const path = chart.plot.querySelector('.line.c0').getAttribute('d');
-        const labels = [...chart.plot.querySelectorAll('.tick-label')].map((t) => [t.textContent, +t.getAttribute('x'), +t.getAttribute('y'), t.getAttribute('text-anchor')]);
+        """(() => {
+        const chart = clipupReport.charts[0];
+        const path = chart.plot.querySelector('.line.c0').getAttribute('d');
+        const labels = [...chart.plot.querySelectorAll('.tick-label')].map(
+          (t) => [t.textContent, +t.getAttribute('x'), +t.getAttribute('y'), t.getAttribute('text-anchor')]);
         return [path, labels, chart.series[0].y]; })()"""
     )
     points = np.array([point.split(",") for point in drawn[0][1:].split("L")], float)
@@ -185,7 +185,7 @@ def test_each_chart_has_its_numbers_as_a_table(page, report) -> None:
     page.run("document.querySelectorAll('.data-table').forEach((d) => { d.open = true; })")
     page.wait("document.querySelectorAll('.data-table table').length >= 8")
     rows = page.run(
-        "[...document.querySelectorAll('.data-table')[0].querySelectorAll('tbody tr')].map((r) => r.innerText.split('\\t'))"
+        "[...document.querySelector('.data-table').querySelectorAll('tbody tr')].map((r) => r.innerText.split('\\t'))"
     )
     assert [row[0] for row in rows] == ["5", "10", "15", "20", "25", "30"]
     median = page.run("clipupReport.charts[0].series[0].y[0]")
@@ -212,11 +212,18 @@ def test_it_fits_its_window_and_its_text_stands_out(page, report, width: int, da
     page.open(report[0].as_uri(), width=width, height=800, dark=dark)
     assert page.run("document.documentElement.scrollWidth") <= width
     contrast = page.run(
-        """(() => { const light = (c) => { const v = c.match(/[0-9.]+/g).slice(0, 3).map((x) => { x /= 255; return x <= 0.03928 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4; });
-        return 0.2126 * v[0] + 0.7152 * v[1] + 0.0722 * v[2]; };
+        """(() => {
+        const channel = (x) => (x / 255 <= 0.03928 ? x / 255 / 12.92 : ((x / 255 + 0.055) / 1.055) ** 2.4);
+        const light = (color) => {
+          const [r, g, b] = color.match(/[0-9.]+/g).map(Number).map(channel);
+          return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+        };
         const paper = light(getComputedStyle(document.documentElement).backgroundColor);
-        return ['#title', '#subtitle', '.tile-detail', '.tick-label', '.hint', 'footer', 'td'].map((s) => { const e = document.querySelector(s); const style = getComputedStyle(e);
-          const ink = light(s === '.tick-label' ? style.fill : style.color); return (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05); }); })()"""
+        return ['#title', '#subtitle', '.tile-detail', '.tick-label', '.hint', 'footer', 'td'].map((selector) => {
+          const style = getComputedStyle(document.querySelector(selector));
+          const ink = light(selector === '.tick-label' ? style.fill : style.color);
+          return (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
+        }); })()"""
     )
     assert min(contrast) >= 4.5, "WCAG AA"
 

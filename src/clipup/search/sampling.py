@@ -140,7 +140,7 @@ def _in_threads(fill: Callable[[int, int], None], first: int, last: int, dimensi
 
     Which part makes a direction changes nothing about it, so neither does the number of threads.
     """
-    threads = min(_THREADS_MAX, len(os.sched_getaffinity(0)), (last - first) * dimension // _NORMALS_PER_THREAD)
+    threads = min(_THREADS_MAX, _cores(), (last - first) * dimension // _NORMALS_PER_THREAD)
     if threads < 2:
         fill(first, last)
         return
@@ -150,6 +150,11 @@ def _in_threads(fill: Callable[[int, int], None], first: int, last: int, dimensi
     with ThreadPoolExecutor(threads) as pool:
         for done in [pool.submit(fill, begin, end) for begin, end in pairwise(edges)]:
             done.result()
+
+
+def _cores() -> int:
+    """Return how many cores this process may use, where the system tells."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(frozen=True, eq=False)

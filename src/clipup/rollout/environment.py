@@ -67,6 +67,8 @@ def _make_by_id(task: Task, name: str) -> Any:
             # The user chose this version; the paper's results are of old ones.
             warnings.filterwarnings("ignore", message=".*is out of date.*")
             warnings.filterwarnings("ignore", message=".*Box (low|high|bound)'s precision.*")
+            # Box2D's bindings crash the interpreter where this warning of theirs is made an error.
+            warnings.filterwarnings("ignore", message="builtin type .* has no __module__", category=DeprecationWarning)
             return cast(Any, gymnasium).make(name, disable_env_checker=True, **options)
     except (gymnasium_error.UnregisteredEnv, gymnasium_error.DeprecatedEnv) as error:
         raise registry.unknown(name) from error

@@ -1,0 +1,45 @@
+"""The check finds environments whose seed does not decide an episode."""
+
+from collections.abc import Callable
+
+import pytest
+
+from clipup.errors import EnvironmentFault, UnknownEnvironment
+from clipup.rollout import Task, check_environment
+
+Maker = Callable[..., object]
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "words"),
+    [
+        ("ignores its seed", "starts differently with the same seed"),
+        ("hidden noise", "randomness other than its seed"),
+        ("never resets", "starts differently"),
+    ],
+)
+def test_leaks_are_found_and_named(line: Maker, behaviour: str, words: str) -> None:
+    report = check_environment(Task(line, {"behaviour": behaviour}))
+    assert not report.ok
+    assert words in str(report)
+
+
+def test_a_good_environment_passes(line: Maker) -> None:
+    report = check_environment(Task(line))
+    assert report.ok
+    assert "seed alone decides" in str(report)
+    assert report.steps == 100
+
+
+@pytest.mark.parametrize(
+    "name", ["Pendulum-v1", "LunarLanderContinuous-v3", "pybullet_envs_gymnasium:HumanoidBulletEnv-v0"]
+)
+def test_known_environments_pass(name: str) -> None:
+    assert check_environment(Task(name), steps=50).problems == ()
+
+
+def test_an_environment_that_fails_is_a_fault(line: Maker) -> None:
+    with pytest.raises(EnvironmentFault, match="while it was checked"):
+        check_environment(Task(line, {"behaviour": "four values"}))
+    with pytest.raises(UnknownEnvironment):
+        check_environment(Task("Nonsense-v0"))

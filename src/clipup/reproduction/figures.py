@@ -42,9 +42,12 @@ def save(figure: Any, stem: Path) -> list[Path]:
 
 def on_grid(group: GroupResult) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Interactions from the first to the last evaluation, and each run's score there, nan beyond its end."""
-    runs = [run for run in group.runs if len(run.scores) > 1]
+    runs = [run for run in group.runs if run.scores]
     if not runs:
         return np.empty(0), np.empty((0, 0))
+    if max(len(run.scores) for run in runs) == 1:  # a point, where the runs are on average
+        place = float(np.mean([run.score_interactions[0] for run in runs]))
+        return np.asarray([place]), np.asarray([run.scores for run in runs])
     first = min(run.score_interactions[0] for run in runs)
     last = max(run.score_interactions[-1] for run in runs)
     grid = np.linspace(first, last, GRID_POINTS)
@@ -64,7 +67,9 @@ def _curves(experiment: Experiment, results: Results, *, whole_range: bool = Fal
         low, high = middle - spread, middle + spread
         if whole_range:
             low, high = np.nanmin(curves, axis=0), np.nanmax(curves, axis=0)
-        axes.plot(grid, np.nanmedian(curves, axis=0), color=color, label=f"{group.label} ({_count(len(curves))})")
+        marker = "o" if grid.size == 1 else None
+        label = f"{group.label} ({_count(len(curves))})"
+        axes.plot(grid, np.nanmedian(curves, axis=0), color=color, marker=marker, label=label)
         if len(curves) > 1:
             axes.fill_between(grid, low, high, color=color, alpha=0.2, linewidth=0)
     if experiment.threshold is not None:

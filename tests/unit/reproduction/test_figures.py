@@ -35,6 +35,14 @@ def test_without_runs_no_curve_is_drawn(make_results: MakeResults, tmp_path: Pat
     assert draw(EXPERIMENTS["humanoid"], make_results("humanoid", {}), tmp_path) == []
 
 
+def test_runs_evaluated_once_are_drawn_as_a_point(make_results: MakeResults, tmp_path: Path) -> None:
+    runs = [run_result(seed, 9.0, score_interactions=(1000 + seed,), scores=(9.0 * seed,)) for seed in (1, 2)]
+    results = make_results("walker2d", {"clipup": runs})
+    grid, curves = on_grid(results.group("clipup"))
+    assert grid.tolist() == [1001.5] and curves.tolist() == [[9.0], [18.0]]
+    assert len(draw(EXPERIMENTS["walker2d"], results, tmp_path)) == 2
+
+
 def test_a_run_is_not_drawn_beyond_its_end(make_results: MakeResults) -> None:
     short = run_result(2, 50.0, score_interactions=(1000, 2000), scores=(10.0, 50.0))
     results = make_results("walker2d", {"clipup": [run_result(1, 100.0), short]})

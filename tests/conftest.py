@@ -1,8 +1,45 @@
-"""Settings for every test."""
+"""Settings for every test, a Ray that all of a session share, and environments that worker processes can import."""
 
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
 
 # Timings are not tests: on a busy machine a deadline fails by chance. The examples are drawn from fixed seeds, so that
 # a change which passes here passes everywhere.
 settings.register_profile("clipup", deadline=None, derandomize=True)
 settings.load_profile("clipup")
+
+ENVIRONMENTS = str(Path(__file__).with_name("environments"))
+
+
+@pytest.fixture(scope="session")
+def ray_session() -> Iterator[None]:
+    """Three processors of a Ray on this machine: starting it takes longer than most tests."""
+    ray = pytest.importorskip("ray")
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [ENVIRONMENTS, before]))
+    try:
+        ray.init(
+            address="local", num_cpus=3, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR,
+            object_store_memory=128 * 2**20,
+        )  # fmt: skip
+    finally:
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before
+    yield
+    ray.shutdown()
+
+
+@pytest.fixture
+def misbehaving(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the id of an environment that fails, hangs or dies as its options say."""
+    monkeypatch.syspath_prepend(ENVIRONMENTS)
+    return "misbehaving:Misbehaving-v0"

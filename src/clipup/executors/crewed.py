@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from clipup.errors import InvalidArgument
 from clipup.executors import wire
 from clipup.executors.crew import Crew
 from clipup.executors.foreman import Foreman
@@ -37,8 +36,6 @@ class CrewExecutor:
     """
 
     def __init__(self, crew: Crew, task: Task, *, episode_timeout: float | None = None) -> None:
-        if episode_timeout is not None and not episode_timeout > 0:
-            raise InvalidArgument(f"episode_timeout must be positive seconds, got {episode_timeout}")
         self._crew = crew
         self._task = task
         self._foreman = Foreman(crew, episode_timeout=episode_timeout)

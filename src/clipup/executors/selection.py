@@ -12,6 +12,9 @@ from clipup.rollout import Task
 from clipup.rollout.engine import available_threads
 from clipup.rollout.registry import envpool_refusal
 
+SINGLE = 1
+"""So many processes are none but this one."""
+
 _logger = logging.getLogger("clipup")
 
 
@@ -45,6 +48,8 @@ def make_executor(
     """
     if workers is not None and workers < 1:
         raise InvalidArgument(f"workers must be at least 1, got {workers}")
+    if episode_timeout is not None and not episode_timeout > 0:
+        raise InvalidArgument(f"episode_timeout must be positive seconds, got {episode_timeout}")
     setup = Setup(task, policy, lanes, collect_moments)
     if cluster is not None:
         from clipup.executors.crewed import CrewExecutor
@@ -53,7 +58,7 @@ def make_executor(
         return CrewExecutor(RayCrew(setup, cluster, workers), task, episode_timeout=episode_timeout)
     envpool = task.engine != "gymnasium" and envpool_refusal(task) is None
     processes = 1 if envpool else workers or available_threads()
-    if processes > 1 or (episode_timeout is not None and not envpool):
+    if processes > SINGLE or (episode_timeout is not None and not envpool):
         from clipup.executors.crewed import CrewExecutor
         from clipup.executors.processes import ProcessCrew
 

@@ -45,7 +45,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     run = parser.add_argument_group("the run")
     run.add_argument("--run", metavar="DIR", help="run directory (default: runs/ENV-1, or the next free number)")
     run.add_argument("--config", metavar="FILE.toml", help="settings, as in the config.toml of a run")
-    run.add_argument("--preset", metavar="NAME", default="auto", help="preset to use, or none (default: the task's own)")
+    run.add_argument(
+        "--preset", metavar="NAME", default="auto", help="preset to use, or none (default: the task's own)"
+    )
     run.add_argument("--import", dest="imports", metavar="MODULE", action="append", default=[],
                      help="module that an environment named in --config may import")  # fmt: skip
     run.add_argument("--dry-run", action="store_true", help="print the resolved configuration and do nothing")
@@ -105,9 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
     from clipup.training.trust import check_import
 
     file = read_toml(arguments.config) if arguments.config else None
-    config, _ = resolve(
-        given_settings(arguments), file=file, file_name=str(arguments.config), preset=arguments.preset
-    )
+    config, _ = resolve(given_settings(arguments), file=file, file_name=str(arguments.config), preset=arguments.preset)
     if arguments.env is None:
         check_import(config.env, named=arguments.imports, source=arguments.config)
     if arguments.dry_run:

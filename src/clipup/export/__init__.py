@@ -1,0 +1,1 @@
+"""Files that others can read: policies as safetensors and as ONNX graphs."""

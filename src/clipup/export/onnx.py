@@ -113,7 +113,9 @@ class _Graph:
 
     def constant(self, name: str, values: NDArray[np.generic]) -> str:
         """Add a constant."""
-        self.constants.append(self._onnx.numpy_helper.from_array(np.ascontiguousarray(values).reshape(values.shape), name))
+        self.constants.append(
+            self._onnx.numpy_helper.from_array(np.ascontiguousarray(values).reshape(values.shape), name)
+        )
         return name
 
     def add(self, kind: str, inputs: list[str], output: str, **attributes: Any) -> str:

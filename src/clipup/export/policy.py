@@ -19,6 +19,7 @@ import numpy as np
 from clipup.errors import ClipUpError, FileFault
 from clipup.export.safetensors import Array, TensorFile, decode, encode
 from clipup.policies import Actions, Network, Policy, Statistics
+from clipup.policies.network import Activation
 
 FORMAT = "clipup-policy"
 VERSION = 1
@@ -58,8 +59,9 @@ def encode_policy(policy: Policy, task: PolicyTask) -> bytes:
     actions = policy.actions.to_dict()
     if policy.actions.kind == "box":
         # As tensors, infinite bounds need no spelling that JSON does not have.
-        tensors["action.low"] = np.asarray(actions.pop("low"), dtype=np.float64)
-        tensors["action.high"] = np.asarray(actions.pop("high"), dtype=np.float64)
+        tensors["action.low"] = np.asarray(policy.actions.low, dtype=np.float64)
+        tensors["action.high"] = np.asarray(policy.actions.high, dtype=np.float64)
+        del actions["low"], actions["high"]
     architecture = {
         "observation_size": network.observation_size,
         "action_size": network.action_size,
@@ -142,7 +144,7 @@ def _policy(file: TensorFile) -> Policy:
         action_size=_whole(architecture, "action_size"),
         hidden=tuple(cast("list[int]", architecture["hidden"])),
         bias=architecture["bias"] is True,
-        activation=cast('"tanh"', architecture["activation"]),  # checked by Network
+        activation=cast(Activation, architecture["activation"]),  # checked by Network
     )
     tensors = dict(file.tensors)
     pieces: list[Array] = []
@@ -205,6 +207,7 @@ def _take(tensors: dict[str, Array], name: str, dtype: type[np.generic], shape: 
     if array is None or array.dtype != dtype or array.shape != shape:
         got = "nothing" if array is None else f"{array.dtype}{array.shape}"
         raise FileFault(f"tensor {name} must be {np.dtype(dtype).name}{shape}, got {got}")
-    if not np.isfinite(array.astype(np.float64)).all() and not name.startswith("action."):
+    values = array.astype(np.float64)
+    if np.isnan(values).any() or (np.isinf(values).any() and not name.startswith("action.")):
         raise FileFault(f"tensor {name} holds numbers that are not finite")
     return array

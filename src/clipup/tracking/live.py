@@ -24,14 +24,14 @@ class LiveDisplay:
             from rich.live import Live
         except ImportError as error:
             raise MissingDependency.of("rich", extra="train") from error
-        self._console = Console(file=stream)
-        self._live = Live(console=self._console, refresh_per_second=4, get_renderable=self._render, transient=False)
         self._info: RunInfo | None = None
         self._record: Record | None = None
         self._clock: ClockRecord | None = None
         self._score = "-"
         self._scores: list[float] = []
         self._heard = time.monotonic()
+        self._console = Console(file=stream)
+        self._live = Live(console=self._console, refresh_per_second=4, get_renderable=self._render, transient=False)
 
     def begin(self, info: RunInfo) -> None:
         """Start drawing."""

@@ -71,7 +71,10 @@ class RunConfig:
     )
     episodes: int = _setting(1, Setting("task", "training episodes per candidate", at_least=1))
     episode_seeds: str = _setting(
-        "independent", Setting("task", "whether each candidate, each pair or a whole generation meets its own episodes", EPISODE_SEEDS)
+        "independent",
+        Setting(
+            "task", "whether each candidate, each pair or a whole generation meets its own episodes", EPISODE_SEEDS
+        ),
     )
     rescale_actions: bool = _setting(
         False, Setting("task", "stretch policy outputs of -1..1 over the action range instead of only clipping them")
@@ -94,7 +97,9 @@ class RunConfig:
     radius: float | None = _setting(
         None, Setting("search", "norm of the initial stdev, instead of by radius_factor", above=0, unset="auto")
     )
-    momentum: float = _setting(0.9, Setting("search", "momentum of clipup and noclip, less than 1", at_least=0, at_most=1))
+    momentum: float = _setting(
+        0.9, Setting("search", "momentum of clipup and noclip, less than 1", at_least=0, at_most=1)
+    )
     population: int = _setting(200, Setting("search", "candidates per generation (even)", at_least=2))
     population_max: int | None = _setting(
         None, Setting("search", "how far a generation may grow; default: 8 * population", at_least=2, unset="auto")
@@ -138,7 +143,8 @@ class RunConfig:
         None, Setting("execution", "end a worker whose episode takes longer than so many seconds", above=0)
     )
     checkpoint_seconds: float = _setting(
-        5.0, Setting("execution", "write a checkpoint when the last is older than this; 0: every generation", at_least=0)
+        5.0,
+        Setting("execution", "write a checkpoint when the last is older than this; 0: every generation", at_least=0),
     )
     keep_checkpoints: int = _setting(3, Setting("execution", "how many checkpoints to keep", at_least=1))
     tensorboard: bool = _setting(False, Setting("execution", "also write TensorBoard events into the run directory"))
@@ -219,11 +225,11 @@ def check_value(name: str, value: object) -> Value:
             f"{did_you_mean(str(value), setting.choices)}"
         )
     if isinstance(value, int | float) and not isinstance(value, bool):
-        _check_range(name, float(value), setting)
+        _check_range(name, value, setting)
     return typing.cast("Value", value)
 
 
-def _check_range(name: str, value: float, setting: Setting) -> None:
+def _check_range(name: str, value: int | float, setting: Setting) -> None:
     rules: list[str] = []
     if setting.at_least > -math.inf:
         rules.append(f"at least {setting.at_least:g}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from types import FrameType, TracebackType
 
 EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
@@ -49,7 +49,7 @@ class Interruption:
         self.signal = self.signal or signal.SIGINT
 
     @contextlib.contextmanager
-    def allowed(self) -> Iterator[None]:
+    def allowed(self) -> Generator[None]:
         """Within this block a signal raises `Interrupted` at once; elsewhere it is only noted."""
         self._allowed = True
         try:

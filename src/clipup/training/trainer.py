@@ -11,12 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clipup.errors import EnvironmentFault
+from clipup.errors import ClipUpError, EnvironmentFault
 from clipup.executors import Executor
 from clipup.policies import Normalizer, Policy, Statistics
 from clipup.rollout import Outcomes
 from clipup.search import PGPE
 from clipup.search.sampling import Batch
+from clipup.tracking.protocol import RunInfo, Tracker
 from clipup.training.checkpoint import Checkpoint, state_value
 from clipup.training.config import RunConfig
 from clipup.training.records import ClockRecord, Record
@@ -24,7 +25,6 @@ from clipup.training.rundir import Status
 from clipup.training.setup import make_search
 from clipup.training.signals import Interrupted, Interruption
 from clipup.training.storage import Storage
-from clipup.tracking.protocol import RunInfo, Tracker
 
 
 @dataclass(frozen=True)
@@ -108,6 +108,9 @@ class Trainer:
             status = self._train()
         except KeyboardInterrupt:
             status = self._status("interrupted", "SIGINT")
+            raise
+        except ClipUpError as error:
+            status = self._status("failed", str(error))
             raise
         finally:
             # Also after an error: what was computed up to the last whole generation is kept, the rest dropped.
@@ -214,7 +217,8 @@ class Trainer:
     def _check(self, outcomes: Outcomes) -> None:
         if outcomes.failures:
             first = outcomes.failures[0]
-            text = f"{len(outcomes.failures)} of {len(outcomes)} candidates failed, candidate {first.index}: {first.message}"
+            failed = f"{len(outcomes.failures)} of {len(outcomes)} candidates failed"
+            text = f"{failed}, candidate {first.index}: {first.message}"
             if len(outcomes.failures) == len(outcomes):
                 raise EnvironmentFault(text)
             for tracker in self._trackers:

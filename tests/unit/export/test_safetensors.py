@@ -17,7 +17,7 @@ TENSORS = {
     "empty": np.zeros((0, 5), dtype=np.float64),
     "flags": np.array([True, False, True]),
 }
-METADATA = {"format": "test", "note": "Grüße \"quoted\" \n line"}
+METADATA = {"format": "test", "note": 'Grüße "quoted" \n line'}
 
 
 def with_header(header: object, body: bytes = b"") -> bytes:

@@ -44,7 +44,5 @@ def preset_named(name: str) -> Preset:
     """The preset of that name, or an error that suggests one."""
     known = presets()
     if name not in known:
-        raise InvalidArgument(
-            f"unknown preset {name!r}; there are: {', '.join(known)}{did_you_mean(name, known)}"
-        )
+        raise InvalidArgument(f"unknown preset {name!r}; there are: {', '.join(known)}{did_you_mean(name, known)}")
     return known[name]

@@ -1,0 +1,113 @@
+import math
+
+import numpy as np
+import pytest
+
+from clipup.errors import FileFault
+from clipup.export.safetensors import decode, encode
+from clipup.search import PGPE
+from clipup.training.checkpoint import (
+    Checkpoint,
+    NewerFormat,
+    checkpoint_path,
+    clean_up,
+    decode_checkpoint,
+    encode_checkpoint,
+    list_checkpoints,
+    newest_checkpoint,
+    write_checkpoint,
+)
+
+
+def make(generation: int = 3) -> Checkpoint:
+    search = PGPE(dimension=4, max_speed=0.1, seed=2**64 - 1)
+    search.tell(np.arange(len(search.ask()), dtype=float))
+    normalizer = {"count": np.array(7), "mean": np.arange(3.0), "m2": np.ones(3)}
+    counters = {"total_interactions": 2**60, "best": -math.inf, "score": math.nan, "word": "ß"}
+    return Checkpoint(generation, search.state_dict(), normalizer, counters)
+
+
+def same(first: dict, second: dict) -> bool:
+    return set(first) == set(second) and all(
+        type(first[key]) is type(second[key]) and np.array_equal(first[key], second[key], equal_nan=key == "score")
+        for key in first
+    )
+
+
+def accept(checkpoint: Checkpoint) -> None:
+    return None
+
+
+def test_every_value_comes_back_with_its_type_and_bits():
+    saved = make()
+    loaded = decode_checkpoint(encode_checkpoint(saved), "memory")
+    assert loaded.generation == 3
+    assert same(saved.search, loaded.search)
+    assert same(saved.normalizer, loaded.normalizer)
+    assert same(saved.counters, loaded.counters)
+    PGPE(dimension=4, max_speed=0.1, seed=0).load_state_dict(loaded.search)
+
+
+def test_equal_states_have_equal_bytes():
+    assert encode_checkpoint(make()) == encode_checkpoint(make())
+
+
+def test_the_newest_ones_are_kept(tmp_path):
+    for generation in range(1, 8):
+        write_checkpoint(tmp_path, make(generation), keep=3)
+    assert [generation for generation, _ in list_checkpoints(tmp_path)] == [7, 6, 5]
+    assert list_checkpoints(tmp_path / "missing") == []
+
+
+def test_going_on_from_an_older_one_does_not_throw_away_what_it_writes(tmp_path):
+    checkpoint_path(tmp_path, 90).write_bytes(b"damaged")
+    for generation in (4, 5, 6, 7):
+        write_checkpoint(tmp_path, make(generation), keep=2)
+    assert [generation for generation, _ in list_checkpoints(tmp_path)] == [90, 7, 6]
+
+
+def test_the_newest_good_one_is_found_and_the_bad_ones_are_named(tmp_path):
+    warnings: list[str] = []
+    assert newest_checkpoint(tmp_path, accept, warnings.append) is None
+    for generation in (1, 2, 3):
+        write_checkpoint(tmp_path, make(generation), keep=9)
+    checkpoint_path(tmp_path, 4).write_bytes(checkpoint_path(tmp_path, 3).read_bytes())  # a copy under another name
+    path = checkpoint_path(tmp_path, 3)
+    path.write_bytes(path.read_bytes()[:-1])
+    found = newest_checkpoint(tmp_path, accept, warnings.append)
+    assert found is not None and found.generation == 2
+    assert len(warnings) == 2 and "00000004" in warnings[0] and "00000003" in warnings[1]
+    refusing = newest_checkpoint(tmp_path, lambda one: "no" if one.generation > 1 else None, warnings.append)
+    assert refusing is not None and refusing.generation == 1
+
+
+def test_when_all_are_bad_or_one_is_newer_the_search_ends(tmp_path):
+    checkpoint_path(tmp_path, 1).write_bytes(b"")
+    with pytest.raises(FileFault, match="nothing was changed"):
+        newest_checkpoint(tmp_path, accept, lambda text: None)
+    write_checkpoint(tmp_path, make(2), keep=9)
+    file = decode(encode_checkpoint(make(3)))
+    checkpoint_path(tmp_path, 3).write_bytes(encode(file.tensors, {**file.metadata, "version": "2"}))
+    with pytest.raises(NewerFormat, match="upgrade"):
+        newest_checkpoint(tmp_path, accept, lambda text: None)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"format": "clipup-policy"}, {"version": "0"}, {"version": "x"}, {"version": "١"}, {"state": "[]"},
+        {"state": "{}"}, {"state": "null"}, {"generation": "many"}, {"state": "[" * 50_000},
+    ],
+)  # fmt: skip
+def test_a_file_with_a_good_digest_and_wrong_content_is_refused(metadata):
+    file = decode(encode_checkpoint(make()))
+    with pytest.raises(FileFault) as caught:
+        decode_checkpoint(encode(file.tensors, {**file.metadata, **metadata}), "file")
+    assert "\n" not in str(caught.value)
+
+
+def test_unfinished_files_are_cleaned_up(tmp_path):
+    (tmp_path / "generation-00000009.safetensors.partial").write_bytes(b"half")
+    write_checkpoint(tmp_path, make(1), keep=1)
+    clean_up(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["generation-00000001.safetensors"]

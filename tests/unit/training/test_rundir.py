@@ -1,0 +1,105 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from clipup.errors import FileFault, RunBusy, RunExists
+from clipup.training.config import RunConfig
+from clipup.training.files import write_atomically
+from clipup.training.rundir import RunDirectory, Status, next_free
+
+CONFIG = RunConfig(env="CartPole-v1", generations=3)
+
+
+def test_a_new_run_holds_its_configuration(tmp_path):
+    run = RunDirectory(tmp_path / "deep" / "run")
+    run.create(CONFIG, "hello")
+    run.close()
+    assert run.read_config() == CONFIG
+    assert run.config_path.read_text().startswith("# hello\n")
+
+
+def test_an_existing_run_or_any_other_content_is_refused_and_left_alone(tmp_path):
+    first = RunDirectory(tmp_path / "run")
+    first.create(CONFIG)
+    first.close()
+    with pytest.raises(RunExists):
+        RunDirectory(tmp_path / "run").create(CONFIG)
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "thesis.txt").write_text("precious")
+    with pytest.raises(RunExists, match="clipup resume"):
+        RunDirectory(other).create(CONFIG)
+    assert [entry.name for entry in other.iterdir()] == ["thesis.txt"]
+    with pytest.raises(RunExists, match="not a directory"):
+        RunDirectory(other / "thesis.txt").create(CONFIG)
+    with pytest.raises((RunExists, FileFault)):
+        RunDirectory(other / "thesis.txt" / "run").create(CONFIG)
+
+
+def test_what_a_kill_left_before_the_configuration_was_written_is_no_obstacle(tmp_path):
+    path = tmp_path / "run"
+    path.mkdir()
+    (path / "lock").write_text("123\n")
+    (path / "config.toml.partial").write_text("env =")
+    run = RunDirectory(path)
+    run.create(CONFIG)
+    run.close()
+    assert run.read_config() == CONFIG
+
+
+def test_a_second_process_is_refused_until_the_first_lets_go(tmp_path):
+    first, second = RunDirectory(tmp_path / "run"), RunDirectory(tmp_path / "run")
+    first.create(CONFIG)
+    assert second.is_busy()
+    with pytest.raises(RunBusy, match=str(os.getpid())):
+        second.open()
+    first.close()
+    assert not second.is_busy()
+    second.open()
+    second.close()
+
+
+def test_the_state_of_a_run_is_told_truly(tmp_path):
+    run = RunDirectory(tmp_path / "run")
+    run.create(CONFIG)
+    run.write_status(Status("running", generation=2))
+    assert RunDirectory(tmp_path / "run").read_status().state == "running"
+    run.close()
+    assert run.read_status().state == "killed"
+    run.write_status(Status("finished", "3 generations", 3, 100, 5.0))
+    assert run.read_status() == Status("finished", "3 generations", 3, 100, 5.0)
+    run.status_path.write_bytes(b"\xff{{{")
+    assert run.read_status().state == "unknown"
+
+
+def test_what_is_no_run_is_refused(tmp_path):
+    with pytest.raises(FileFault, match="no such run"):
+        RunDirectory(tmp_path / "missing").open()
+    with pytest.raises(FileFault, match=r"no config\.toml"):
+        RunDirectory(tmp_path).open()
+    (tmp_path / "config.toml").write_text('env = "A"\nmax_sped = 3\n')
+    with pytest.raises(FileFault, match="max_speed"):
+        RunDirectory(tmp_path).read_config()
+
+
+def test_runs_are_numbered_and_named_by_their_task(tmp_path):
+    assert next_free(tmp_path / "runs", "Walker2d-v4").name == "Walker2d-v4-1"
+    (tmp_path / "Walker2d-v4-1").mkdir()
+    assert next_free(tmp_path, "Walker2d-v4").name == "Walker2d-v4-2"
+    assert next_free(tmp_path, "my.module:Odd/Env-v0").name == "Odd-Env-v0-1"
+    assert next_free(tmp_path, "../..").name == "run-1"
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    write_atomically(path, b"first")
+
+    def fail(source: Path, target: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(FileFault, match="No space left"):
+        write_atomically(path, b"second")
+    assert path.read_bytes() == b"first"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]

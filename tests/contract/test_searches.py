@@ -127,6 +127,18 @@ def test_nothing_that_is_given_out_or_taken_in_is_shared(name):
 
 
 @each
+def test_a_loaded_state_is_not_shared_with_its_source(name):
+    search, twin = make(name), make(name)
+    advance(search, name, 3)
+    source = search.state_dict()
+    twin.load_state_dict(source)
+    for value in source.values():
+        if isinstance(value, np.ndarray):
+            value[...] = 1e6
+    assert same(twin.state_dict(), search.state_dict())
+
+
+@each
 def test_the_callers_arrays_are_never_changed(name):
     center, spread = np.array([1.0, 2.0]), np.array([0.5, 0.25])
     arguments = {key: value() if callable(value) else value for key, value in SEARCHES[name].items()}

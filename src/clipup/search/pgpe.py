@@ -125,6 +125,9 @@ class PGPE:
         )
         # This generation's directions, while ask() made all of them; otherwise None, and tell() makes them again.
         self._kept: list[FloatArray] | None = []
+        # Where they are kept, one array for each batch of a generation, written anew in the next: the first touch of
+        # fresh memory would cost half as much as drawing the numbers.
+        self._buffers: list[FloatArray] = []
 
     def __repr__(self) -> str:
         return (
@@ -231,10 +234,19 @@ class PGPE:
     def ask(self) -> FloatArray:
         """Return the candidates to evaluate next, one a row; rows 2i and 2i + 1 mirror each other about the center."""
         kept, asked_before = self._kept, self._state.asked > 0
-        population, noise = self.batch().candidates_and_directions()
-        if kept is not None and not asked_before:
-            self._kept = [*kept, *noise]
+        batch = self.batch()
+        if kept is None or asked_before:
+            return batch.candidates()
+        directions = self._buffer(batch)
+        population = batch.candidates_keeping(directions)
+        self._kept = [*kept, *directions]
         return population
+
+    def _buffer(self, batch: Batch) -> FloatArray:
+        number = batch.start // self._batch_size
+        if number == len(self._buffers):
+            self._buffers.append(np.empty((len(batch) // 2, self.dimension), np.float32))
+        return self._buffers[number]
 
     def tell(
         self,

@@ -95,8 +95,7 @@ def candidates(center: FloatArray, stdev: FloatArray, seed: int, generation: int
     >>> bool((part == whole[3:5]).all() and (whole[0] == -whole[1]).all())
     True
     """
-    population, _ = _candidates(center, stdev, seed, generation, start, stop, keep=False)
-    return population
+    return _candidates(center, stdev, seed, generation, start, stop, None)
 
 
 def _candidates(
@@ -106,10 +105,9 @@ def _candidates(
     generation: int,
     start: int,
     stop: int,
-    *,
-    keep: bool,
-) -> tuple[FloatArray, FloatArray]:
-    """Return the candidates and a buffer that, where asked to, has kept all of their directions."""
+    keep_in: FloatArray | None,
+) -> FloatArray:
+    """Return the candidates; their directions are written to the rows of `keep_in`, where given."""
     _check_range(generation, start, stop)
     seed, center, stdev = check_seed(seed), np.asarray(center, np.float32), np.asarray(stdev, np.float32)
     if center.ndim != 1 or stdev.shape not in {(), center.shape}:
@@ -118,10 +116,9 @@ def _candidates(
         )
     first, last = start // 2, (stop + 1) // 2
     population = np.empty((stop - start, center.size), dtype=np.float32)
-    kept = np.empty((last - first if keep else 0, center.size), dtype=np.float32)
 
     def fill(begin: int, end: int) -> None:
-        noise = kept[begin - first : end - first] if keep else np.empty((1, center.size), dtype=np.float32)
+        noise = np.empty((1, center.size), np.float32) if keep_in is None else keep_in[begin - first : end - first]
         delta = np.empty(center.size, dtype=np.float32)
         for index, direction in each_direction(seed, generation, begin, end, noise):
             np.multiply(stdev, direction, out=delta)
@@ -132,7 +129,7 @@ def _candidates(
                 np.subtract(center, delta, out=population[below])
 
     _in_threads(fill, first, last, center.size)
-    return population, kept
+    return population
 
 
 def _in_threads(fill: Callable[[int, int], None], first: int, last: int, dimension: int) -> None:
@@ -189,9 +186,9 @@ class Batch:
             )
         return candidates(self.center, self.stdev, self.seed, self.generation, first, last)
 
-    def candidates_and_directions(self) -> tuple[FloatArray, FloatArray]:
-        """Return the whole batch's candidates together with the directions they were made from."""
-        return _candidates(self.center, self.stdev, self.seed, self.generation, self.start, self.stop, keep=True)
+    def candidates_keeping(self, directions: FloatArray) -> FloatArray:
+        """Return the whole batch's candidates, and write the directions they were made from into the array given."""
+        return _candidates(self.center, self.stdev, self.seed, self.generation, self.start, self.stop, directions)
 
 
 def _check_range(generation: int, start: int, stop: int) -> None:

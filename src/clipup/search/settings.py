@@ -139,10 +139,10 @@ def check_stdev_max_change(value: float | None) -> float | None:
 
 
 def check_told(fitnesses: ArrayLike, asked: int, shaping: str) -> FitnessArray:
-    """Return the fitnesses of the `asked` candidates as a new float64 vector, or refuse them."""
+    """Return the fitnesses of the `asked` candidates as a float64 vector, or refuse them."""
     if asked == 0:
         raise WrongOrder("tell needs candidates to be told of: call ask() first, then tell() once")
-    told = as_floats("fitnesses", fitnesses, InvalidFitness).copy()
+    told = as_floats("fitnesses", fitnesses, InvalidFitness)
     if told.shape != (asked,):
         raise InvalidFitness(
             f"one fitness a candidate is needed, a vector of {asked}, got shape {told.shape}; "

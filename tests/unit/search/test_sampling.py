@@ -71,8 +71,8 @@ def test_the_number_of_threads_changes_no_bit(monkeypatch):
     monkeypatch.setattr(sampling, "_cores", lambda: 5)
     assert np.array_equal(candidates(CENTER, STDEV, 9, 4, 0, 30), WHOLE)
     assert np.array_equal(candidates(CENTER, STDEV, 9, 4, 3, 8), WHOLE[3:8])
-    population, noise = Batch(9, 4, 0, 30, CENTER, STDEV).candidates_and_directions()
-    assert np.array_equal(population, WHOLE)
+    noise = np.empty((15, 7), np.float32)
+    assert np.array_equal(Batch(9, 4, 0, 30, CENTER, STDEV).candidates_keeping(noise), WHOLE)
     assert np.array_equal(noise, directions(9, 4, 0, 15, 7))
 
 

@@ -19,7 +19,8 @@ from clipup.reproduction.schedule import Outcome, Progress, Schedule
 from clipup.reproduction.tables import Table, tables
 from clipup.reproduction.verdicts import Verdict, verdicts
 from clipup.training.files import write_atomically
-from clipup.training.records import read_records
+from clipup.training.records import Record, read_records
+from clipup.training.rundir import RunDirectory
 
 POLICIES_FOLDER = "policies"
 
@@ -124,25 +125,25 @@ def _write_up(
 def keep_policy(
     experiment: Experiment, planned: Sequence[PlannedRun], out: Path, folder: Path
 ) -> tuple[Path, dict[str, object]] | None:
-    """Copy the policy with the best score on the way, of all runs of the first group; say which it was.
+    """Copy the newest policy of that run of the first group whose last three scores are best; say which it was.
 
-    It is a policy to look at, not a measurement: the best of many scores is a lucky one, so a fresh evaluation of it
-    tends to come out lower.
+    It is a policy to look at, not a measurement: a fresh evaluation of the best of several tends to come out lower.
     """
-    best: tuple[float, int, PlannedRun] | None = None
+    best: tuple[float, Record, PlannedRun] | None = None
     for run in planned:
-        if run.group != experiment.groups[0].name or not (run.path(out) / "best-policy.safetensors").is_file():
+        if run.group != experiment.groups[0].name or not RunDirectory(run.path(out)).policy_path.is_file():
             continue
-        for record in read_records(run.path(out) / "records.jsonl"):
-            if record.score is not None and (best is None or record.score > best[0]):
-                best = (record.score, record.generation, run)
+        scored = [record for record in read_records(run.path(out) / "records.jsonl") if record.score is not None]
+        recent = [record.score for record in scored[-3:] if record.score is not None]
+        if recent and (best is None or sum(recent) / len(recent) > best[0]):
+            best = (sum(recent) / len(recent), scored[-1], run)
     if best is None:
         return None
-    score, generation, run = best
+    score, record, run = best
     target = folder / POLICIES_FOLDER / f"{experiment.name}.safetensors"
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(run.path(out) / "best-policy.safetensors", target)
+        shutil.copyfile(RunDirectory(run.path(out)).policy_path, target)
     except OSError as error:
         raise FileFault(f"{target}: cannot be written: {error.strerror or error}") from error
-    return target, {"group": run.group, "seed": run.seed, "generation": generation, "score": score}
+    return target, {"group": run.group, "seed": run.seed, "generation": record.generation, "recent_score": score}

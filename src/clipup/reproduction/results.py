@@ -37,6 +37,8 @@ class RunResult:
     speeds: tuple[float, ...] = ()
     """Of every generation, where the experiment looks at them."""
     speed_peak: float | None = None
+    workers: int | None = None
+    """Cores that it had to itself, or shared with whatever else the machine did."""
 
     def interactions_to(self, threshold: float) -> int | None:
         """Interactions at the first evaluation of at least `threshold`; None when there was none."""
@@ -146,7 +148,7 @@ def _group(entry: Mapping[str, object]) -> GroupResult:
 
 
 def _run(entry: Mapping[str, object]) -> RunResult:
-    known = {name: entry[name] for name in RunResult.__dataclass_fields__}
+    known = {name: entry[name] for name in RunResult.__dataclass_fields__ if name in entry}
     values = {name: tuple(cast("list[float]", v)) if isinstance(v, list) else v for name, v in known.items()}
     return RunResult(**cast("dict[str, int]", values))  # pyright: ignore[reportArgumentType]
 

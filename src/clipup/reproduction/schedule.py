@@ -83,7 +83,9 @@ class Schedule:
         self._waiting = [run for run in runs if not run.is_finished(out)]
         self._finished = len(self._runs) - len(self._waiting)
         cores = len(os.sched_getaffinity(0))
-        self._jobs = min(cores if jobs is None else jobs, max(1, len(self._waiting)))
+        if jobs is None:  # a cluster is kept busy by one run; its cores are not counted here
+            jobs = 1 if any(run.config.cluster is not None for run in runs) else cores
+        self._jobs = min(jobs, max(1, len(self._waiting)))
         self._threads = max(1, cores // self._jobs)
         self._budget = budget
         self._watch, self._watch_seconds = watch, watch_seconds

@@ -50,3 +50,13 @@ def test_settings_that_are_not_the_paper_s_are_said(make_results: MakeResults, t
     page = build_page(tmp_path, tmp_path / "page.md")
     assert "**Not the paper's settings**: population = 200" in page
     assert "| [humanoid-bullet](#humanoid-bullet) | 0 of 10 (1 smaller ones of 1000 generations) | 0 / 0 / 2 |" in page
+
+
+def test_bullet_s_time_on_64_cores_is_projected_from_the_pace_of_its_runs(
+    make_results: MakeResults, tmp_path: Path
+) -> None:
+    run = run_result(1, 80.0, interactions=36_000, seconds=36.0, workers=2)
+    (tmp_path / "humanoid-bullet.json").write_bytes(encode(make_results("humanoid-bullet", {"clipup": [run]})))
+    page = build_page(tmp_path, tmp_path / "page.md")
+    assert "from 20 at the first evaluation to 80 at the last" in page
+    assert "At the 500 interactions a second and core" in page and "would take 6.5 and 8.7 hours on 64 cores" in page

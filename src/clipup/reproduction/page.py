@@ -105,8 +105,8 @@ def _projection(results: Results) -> list[str]:
     first, last = (float(np.median(scores)) for scores in zip(*way, strict=True)) if way else (0.0, 0.0)
     return [
         f"The score went from {first:.0f} at the first evaluation to {last:.0f} at the last. At the {pace:.0f} "
-        "interactions a second and core of these runs, which shared their machine, the paper's 0.75e9 and 1e9 interactions "
-        f"would take {0.75e9 / pace / 64 / 3600:.1f} and {1e9 / pace / 64 / 3600:.1f} hours on 64 cores "
+        "interactions a second and core of these runs, which shared their machine, the paper's 0.75e9 and 1e9 "
+        f"interactions would take {0.75e9 / pace / 64 / 3600:.1f} and {1e9 / pace / 64 / 3600:.1f} hours on 64 cores "
         "(the paper: about 15 and 24 hours on 64 vCPUs).",
         "",
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -80,7 +81,7 @@ def test_same_bits_for_any_threads_any_split_alone_and_twice(case: Case) -> None
     assert bits(case.run(case.engine(threads=1))) == bits(whole), "one thread"
     count = len(case.parameters)
     cuts = [0, 1, count // 3, count // 2 + 1, count]
-    ranges = list(zip(cuts[:-1], cuts[1:], strict=True))
+    ranges = list(itertools.pairwise(cuts))
     split = [case.run(case.engine(), start, stop) for start, stop in ranges]
     assert bits(Outcomes.concatenate(split)) == bits(whole), "split over several engines"
     order = [2, 0, 3, 1]

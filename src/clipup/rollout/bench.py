@@ -8,15 +8,16 @@ stepping, collecting observation moments, ranking, updating.
 from __future__ import annotations
 
 import statistics
+import sys
 import time
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clipup.policies.network import Network
-from clipup.policies.normalizer import Normalizer
+from clipup.policies.normalizer import Normalizer, Statistics
 from clipup.rollout import blas
 from clipup.rollout.engine import Engine, available_threads, make_engine
 from clipup.rollout.environment import make_ready
@@ -24,8 +25,6 @@ from clipup.rollout.pool import Pool, pool_layout
 from clipup.rollout.seeding import seed_words, uint32
 from clipup.rollout.task import Task
 from clipup.search.pgpe import PGPE
-
-Side = Literal["simulator", "ours"]
 
 
 @dataclass(frozen=True)
@@ -47,22 +46,8 @@ class Speed:
     interactions: int
 
 
-def measure(
-    task: Task,
-    *,
-    network: str = "linear-bias",
-    population_size: int = 200,
-    lanes: int | None = None,
-    threads: int | None = None,
-    center: NDArray[np.float32] | None = None,
-    max_speed: float = 0.15,
-    radius: float | None = None,
-    normalize: bool = True,
-    normalizer: Normalizer | None = None,
-    seconds: float = 4.0,
-    repeats: int = 3,
-) -> Speed:
-    """Measure the simulator alone and whole training generations by turns, and return both with their ratio.
+class Contest:
+    """The simulator alone and whole training generations, ready to be measured by turns.
 
     Parameters
     ----------
@@ -72,87 +57,133 @@ def measure(
         The policy, as `Network.parse` takes it.
     population_size, lanes, threads
         As in training; `lanes` is the population size, up to 256, unless given.
-    center, max_speed, radius
-        Where the search starts, and its settings. Without a center: the first generations.
-    normalize, normalizer
-        Whether observations are normalized, and statistics to begin with.
-    seconds, repeats
-        How long each side runs at least, and how often.
+    center, stdev, max_speed
+        Where the search starts, and its settings. Without a center: the first generations, from zeros.
+    normalize
+        Whether observations are normalized.
     """
-    lanes = lanes or min(256, population_size)
-    threads = threads or available_threads()
-    engine = make_engine(task, lanes=lanes, threads=threads)
-    shape = Network.parse(network, engine.observation_size, engine.actions.size)
-    running = normalizer or Normalizer(shape.observation_size)
-    search = PGPE(
-        center=np.zeros(shape.parameter_count, np.float32) if center is None else center,
+
+    def __init__(
+        self,
+        task: Task,
+        *,
+        network: str = "linear-bias",
+        population_size: int = 200,
+        lanes: int | None = None,
+        threads: int | None = None,
+        center: NDArray[np.float32] | None = None,
+        stdev: NDArray[np.float32] | None = None,
+        max_speed: float = 0.15,
+        normalize: bool = True,
+    ) -> None:
+        self.lanes = lanes or min(256, population_size)
+        self.threads = threads or available_threads()
+        self.population_size = population_size
+        self._engine = make_engine(task, lanes=self.lanes, threads=self.threads)
+        self.network = Network.parse(network, self._engine.observation_size, self._engine.actions.size)
+        self._center = np.zeros(self.network.parameter_count, np.float32) if center is None else center
+        self._stdev, self._max_speed = stdev, max_speed
+        self._normalize = normalize
+        self._statistics: Statistics | None = None
+        self.interactions = 0
+        rows = self._search().batch().candidates(0, min(self.lanes, population_size))
+        self._simulator = _Simulator(task, self._engine, self.network, rows, self.threads)
+
+    @property
+    def engine_name(self) -> str:
+        """The engine's name."""
+        return self._engine.name
+
+    @property
+    def reason(self) -> str:
+        """Why that engine."""
+        return self._engine.reason
+
+    def close(self) -> None:
+        """Let all environments go."""
+        self._simulator.close()
+        self._engine.close()
+
+    def simulator(self, seconds: float) -> float:
+        """Return the simulator's steps per second, over about `seconds`."""
+        return self._simulator.speed(seconds, self._statistics)
+
+    def ours(self, seconds: float) -> float:
+        """Return training's steps per second, over whole generations of at least `seconds`, from the center on."""
+        search, normalizer = self._search(), Normalizer(self.network.observation_size)
+        start, steps = time.perf_counter(), 0
+        while (elapsed := time.perf_counter() - start) < seconds:
+            steps += self._generation(search, normalizer)
+        self._statistics = normalizer.statistics()
+        self.interactions += steps
+        return steps / elapsed
+
+    def _search(self) -> PGPE:
+        return PGPE(
+            center=self._center,
+            population_size=self.population_size,
+            max_speed=self._max_speed,
+            stdev=self._stdev,
+            stdev_learning_rate=0.1 if self._stdev is None else 0.0,
+            seed=1,
+        )
+
+    def _generation(self, search: PGPE, normalizer: Normalizer) -> int:
+        outcomes = self._engine.evaluate(
+            self.network,
+            search.ask(),
+            seed=search.seed,
+            generation=search.generation,
+            statistics=normalizer.statistics() if self._normalize else None,
+            collect_moments=self._normalize,
+        )
+        if outcomes.moments is not None:
+            normalizer.merge(outcomes.moments)
+        search.tell(outcomes.fitness)
+        return int(outcomes.interactions.sum())
+
+
+def measure(
+    task: Task,
+    *,
+    network: str = "linear-bias",
+    population_size: int = 200,
+    lanes: int | None = None,
+    threads: int | None = None,
+    max_speed: float = 0.15,
+    normalize: bool = True,
+    seconds: float = 4.0,
+    repeats: int = 3,
+) -> Speed:
+    """Measure both sides by turns, `repeats` times for about `seconds` each; see `Contest` for the other arguments."""
+    contest = Contest(
+        task,
+        network=network,
         population_size=population_size,
+        lanes=lanes,
+        threads=threads,
         max_speed=max_speed,
-        radius=radius,
-        seed=1,
+        normalize=normalize,
     )
-    simulator = _Simulator(task, engine, shape, search.batch().candidates(0, min(lanes, population_size)), threads)
-    trainer = _Trainer(engine, search, shape, running, normalize=normalize)
-    pairs: list[tuple[float, float]] = []
     try:
-        for repeat in range(repeats + 1):
-            pair = simulator.speed(seconds, running if normalize else None), trainer.speed(seconds)
-            if repeat:  # the first round warms both up
-                pairs.append(pair)
+        pairs = [(contest.simulator(seconds), contest.ours(seconds)) for _ in range(repeats + 1)][1:]  # one to warm up
     finally:
-        simulator.close()
-        engine.close()
+        contest.close()
     return Speed(
         task.label,
-        engine.name,
-        engine.reason,
-        shape.describe(),
-        shape.parameter_count,
+        contest.engine_name,
+        contest.reason,
+        contest.network.describe(),
+        contest.network.parameter_count,
         population_size,
-        lanes,
-        threads,
+        contest.lanes,
+        contest.threads,
         statistics.median(pair[0] for pair in pairs),
         statistics.median(pair[1] for pair in pairs),
         statistics.median(pair[1] / pair[0] for pair in pairs),
         repeats,
-        trainer.interactions,
+        contest.interactions,
     )
-
-
-class _Trainer:
-    """Whole generations of training."""
-
-    def __init__(
-        self, engine: Engine, search: PGPE, network: Network, normalizer: Normalizer, *, normalize: bool
-    ) -> None:
-        self._engine, self._search, self._network = engine, search, network
-        self._normalizer, self._normalize = normalizer, normalize
-        self.interactions = 0
-
-    def speed(self, seconds: float) -> float:
-        """Return steps per second over as many generations as fit in about `seconds`."""
-        start, steps = time.perf_counter(), 0
-        while (elapsed := time.perf_counter() - start) < seconds:
-            steps += self.generation()
-        self.interactions += steps
-        return steps / elapsed
-
-    def generation(self) -> int:
-        """Run one batch, and return its interactions."""
-        search = self._search
-        outcomes = self._engine.evaluate(
-            self._network,
-            search.ask(),
-            seed=search.seed,
-            generation=search.generation,
-            first=search.batch().start,
-            statistics=self._normalizer.statistics() if self._normalize else None,
-            collect_moments=self._normalize,
-        )
-        if outcomes.moments is not None:
-            self._normalizer.merge(outcomes.moments)
-        search.tell(outcomes.fitness)
-        return int(outcomes.interactions.sum())
 
 
 class _Simulator:
@@ -180,9 +211,8 @@ class _Simulator:
         if self._environment is not None:
             self._environment.close()
 
-    def speed(self, seconds: float, normalizer: Normalizer | None) -> float:
+    def speed(self, seconds: float, statistics: Statistics | None) -> float:
         """Return steps per second over about `seconds`."""
-        statistics = normalizer.statistics() if normalizer is not None else None
 
         def act(parameters: NDArray[np.float32], observations: NDArray[Any]) -> NDArray[Any]:
             if statistics is not None:
@@ -224,3 +254,31 @@ class _Simulator:
                 steps += 1
                 elapsed = time.perf_counter() - start
         return steps / elapsed
+
+
+def main() -> None:
+    """Measure the environment named on the command line."""
+    import argparse
+
+    parser = argparse.ArgumentParser(description="The simulator's own speed on this machine, ours, and their ratio.")
+    parser.add_argument("env")
+    parser.add_argument("--network", default="linear-bias")
+    parser.add_argument("--population", type=int, default=200)
+    parser.add_argument("--seconds", type=float, default=4.0)
+    arguments = parser.parse_args()
+    found = measure(
+        Task(arguments.env),
+        network=arguments.network,
+        population_size=arguments.population,
+        seconds=arguments.seconds,
+    )
+    sys.stdout.write(
+        f"{found.environment}, {found.engine} ({found.reason}), {found.lanes} lanes, {found.threads} threads\n"
+        f"simulator alone {found.simulator_steps_per_second:,.0f} steps/s\n"
+        f"whole training  {found.our_steps_per_second:,.0f} steps/s\n"
+        f"ratio           {found.ratio:.3f}\n"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,296 @@
+"""Whole training generations: ours, EvoTorch's `GymNE` with 2 Ray actors, and the simulator alone, by turns in one run.
+
+    python benchmarks/rollout_speed.py --rival-python PYTHON [--only ENV] [--seconds S] [--repeats N]
+
+PYTHON is an interpreter that has evotorch 0.6.1 and ray; without it the rival is left out. What counts as ours and as
+the rival's is everything between two updates: sampling, making and resetting environments, stepping, observation
+statistics, ranking, updating. The simulator alone is `clipup.rollout.bench`: every lane steps at every round, actions
+from fixed policies, no search. Bullet's Humanoid runs in one process on both sides.
+
+*First* generations start from a center of zeros, with the paper's settings. *Late* ones start from a good policy (from
+`benchmarks/policies/ENV.safetensors`, written by `clipup train`; left out where there is none), its observation
+statistics folded into its weights so that both sides run the same numbers, with a small standard deviation and without
+observation normalization on either side.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+HERE = Path(__file__).parent
+RESULT = HERE / "results" / "rollout_speed.json"
+TARGETS = {  # times EvoTorch, share of the simulator alone
+    "LunarLanderContinuous-v3": (12.0, 0.85),
+    "Walker2d-v4": (3.0, 0.93),
+    "Humanoid-v4": (1.9, 0.93),
+    "pybullet_envs_gymnasium:HumanoidBulletEnv-v0": (1.0, None),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """The paper's settings for one task."""
+
+    env: str
+    network: str
+    population_size: int
+    max_speed: float
+    normalize: bool
+    alive_bonus: float = 0.0
+    max_episode_steps: int | None = None
+    actors: int = 2
+
+    @property
+    def rival_network(self) -> str:
+        """The same network in EvoTorch's words."""
+        if self.network.startswith("mlp:"):
+            size = self.network.removeprefix("mlp:")
+            return f"Linear(obs_length, {size}) >> Tanh() >> Linear({size}, act_length)"
+        return f"Linear(obs_length, act_length, bias={self.network == 'linear-bias'})"
+
+
+CASES = [
+    Case("LunarLanderContinuous-v3", "linear", 200, 0.3, False),
+    Case("Walker2d-v4", "linear-bias", 100, 0.015, True, alive_bonus=1.0),
+    Case("Humanoid-v4", "linear-bias", 200, 0.15, True, alive_bonus=5.0),
+    Case("pybullet_envs_gymnasium:HumanoidBulletEnv-v0", "mlp:64", 40, 0.15, True, max_episode_steps=200, actors=1),
+]
+
+
+def good_policy(case: Case) -> np.ndarray | None:
+    """Return the flat parameters of a good policy for raw observations, or None."""
+    from clipup.export.policy import load_policy
+
+    path = HERE / "policies" / f"{case.env.rpartition(':')[2]}.safetensors"
+    if not path.exists():
+        return None
+    policy = load_policy(path)
+    flat = policy.parameters.astype(np.float64)
+    if policy.statistics is not None:
+        layer = policy.network.layers[0]
+        weights = flat[layer.weights].reshape(layer.outputs, layer.inputs) / policy.statistics.stdev
+        flat[layer.weights] = weights.ravel()
+        flat[layer.bias] -= weights @ policy.statistics.mean
+    return flat.astype(np.float32)
+
+
+def small_stdev(center: np.ndarray) -> np.ndarray:
+    """Return a standard deviation that leaves a good policy good."""
+    return (0.01 * np.abs(center) + 1e-4).astype(np.float32)
+
+
+# -- the rival ---------------------------------------------------------------------------------------------------------
+
+
+def serve_rival(case: Case, center: list[float] | None) -> None:
+    """In the rival's interpreter: generations for as many seconds as each line says, their steps and time printed."""
+    import torch
+    from evotorch.algorithms import PGPE
+    from evotorch.neuroevolution import GymNE
+
+    torch.set_num_threads(1)
+    env_config = {}
+    problem = GymNE(
+        case.env,
+        case.rival_network,
+        env_config=env_config,
+        observation_normalization=case.normalize and center is None,
+        decrease_rewards_by=case.alive_bonus or None,
+        episode_length=case.max_episode_steps,
+        num_actors=case.actors if case.actors > 1 else None,
+    )
+    start = torch.zeros(problem.solution_length) if center is None else torch.tensor(center)
+    spread: dict[str, Any] = {"radius_init": 15 * case.max_speed}
+    if center is not None:
+        spread = {"stdev_init": torch.tensor(small_stdev(np.array(center, np.float32)))}
+
+    def make() -> PGPE:
+        return PGPE(
+            problem,
+            popsize=case.population_size,
+            center_learning_rate=case.max_speed / 2,
+            stdev_learning_rate=0.1 if center is None else 0.0,
+            optimizer="clipup",
+            optimizer_config={"max_speed": case.max_speed if center is None else 1e-9, "momentum": 0.9},
+            center_init=start,
+            **spread,
+        )
+
+    make().step()  # starts the actors
+    print(json.dumps({"ready": True}), flush=True)
+    for line in sys.stdin:
+        seconds = float(line)
+        searcher = make()
+        before = problem.status["total_interaction_count"]
+        begin = time.perf_counter()
+        while time.perf_counter() - begin < seconds:
+            searcher.step()
+        elapsed = time.perf_counter() - begin
+        steps = int(problem.status["total_interaction_count"] - before)
+        print(json.dumps({"steps": steps, "seconds": elapsed}), flush=True)
+    problem.kill_actors()
+
+
+class Rival:
+    """EvoTorch in its own interpreter."""
+
+    def __init__(self, python: str, case: Case, center: np.ndarray | None) -> None:
+        config = {"case": asdict(case), "center": None if center is None else center.tolist()}
+        environment = {**os.environ, "RAY_DEDUP_LOGS": "0", "OMP_NUM_THREADS": "1"}
+        environment.pop("PYTHONPATH", None)
+        self._process = subprocess.Popen(
+            [python, "-W", "ignore", __file__, "--serve-rival"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=environment,
+        )
+        self._write(json.dumps(config))
+        self._read()
+
+    def _write(self, line: str) -> None:
+        if self._process.stdin is not None:
+            self._process.stdin.write(line + "\n")
+            self._process.stdin.flush()
+
+    def _read(self) -> dict[str, float]:
+        for line in self._process.stdout or ():
+            if line.startswith("{"):
+                return json.loads(line)
+        raise RuntimeError(f"the rival ended with exit code {self._process.wait()}")
+
+    def speed(self, seconds: float) -> float:
+        """Return steps per second over at least `seconds`."""
+        self._write(str(seconds))
+        answer = self._read()
+        return answer["steps"] / answer["seconds"]
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        try:
+            self._process.wait(60)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+
+
+# -- ours --------------------------------------------------------------------------------------------------------------
+
+
+def measure(case: Case, center: np.ndarray | None, python: str | None, seconds: float, repeats: int) -> dict[str, Any]:
+    """Return the speeds of all three, by turns."""
+    from clipup.rollout import Task
+    from clipup.rollout.bench import Contest
+
+    task = Task(case.env, reward_offset=-case.alive_bonus, max_episode_steps=case.max_episode_steps)
+    contest = Contest(
+        task,
+        network=case.network,
+        population_size=case.population_size,
+        center=center,
+        stdev=None if center is None else small_stdev(center),
+        max_speed=case.max_speed if center is None else 1e-9,
+        normalize=case.normalize and center is None,
+    )
+    rival = None
+    rounds: list[tuple[float, float, float]] = []
+    try:
+        rival = Rival(python, case, center) if python else None
+        for repeat in range(repeats + 1):
+            turn = (contest.simulator(seconds), contest.ours(seconds), rival.speed(seconds) if rival else np.nan)
+            if repeat:
+                rounds.append(turn)
+            print(f"  {case.env} simulator {turn[0]:.0f} ours {turn[1]:.0f} rival {turn[2]:.0f}", flush=True)
+    finally:
+        contest.close()
+        if rival is not None:
+            rival.close()
+    return {
+        "simulator": statistics.median(turn[0] for turn in rounds),
+        "ours": statistics.median(turn[1] for turn in rounds),
+        "evotorch": statistics.median(turn[2] for turn in rounds) if python else None,
+        "ours over simulator": statistics.median(turn[1] / turn[0] for turn in rounds),
+        "ours over evotorch": statistics.median(turn[1] / turn[2] for turn in rounds) if python else None,
+        "rounds": rounds,
+        "engine": contest.engine_name,
+        "lanes": contest.lanes,
+    }
+
+
+def versions(python: str | None) -> dict[str, str]:
+    """Return the versions of all that was measured."""
+    found = {name: importlib.metadata.version(name) for name in ("numpy", "envpool", "gymnasium", "mujoco")}
+    if python:
+        code = "import importlib.metadata as m; print(*(m.version(n) for n in ('evotorch', 'torch', 'ray')))"
+        numbers = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+        found.update(zip(("evotorch", "torch", "ray"), numbers, strict=True))
+    return {"python": platform.python_version(), **found}
+
+
+def processor() -> str:
+    """Return the processor's name."""
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor()
+
+
+def main() -> None:
+    """Measure what was asked for, and write the result beside the script."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rival-python")
+    parser.add_argument("--only", help="part of an environment's name")
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--output", type=Path, default=RESULT)
+    parser.add_argument("--serve-rival", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.serve_rival:
+        config = json.loads(sys.stdin.readline())
+        serve_rival(Case(**config["case"]), config["center"])
+        return
+    commit = subprocess.run(
+        ["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True, cwd=HERE
+    ).stdout.strip()
+    results: dict[str, Any] = {
+        "versions": versions(arguments.rival_python),
+        "hardware": {"processor": processor(), "processors": len(os.sched_getaffinity(0))},
+        "commit": commit,
+        "load before": os.getloadavg()[0],
+        "seconds": arguments.seconds,
+        "repeats": arguments.repeats,
+        "targets": TARGETS,
+        "tasks": {},
+    }
+    for case in CASES:
+        if arguments.only and arguments.only not in case.env:
+            continue
+        for phase, center in (("first", None), ("late", good_policy(case))):
+            if phase == "late" and center is None:
+                results["tasks"].setdefault(case.env, {})["late"] = None
+                continue
+            found = measure(case, center, arguments.rival_python, arguments.seconds, arguments.repeats)
+            results["tasks"].setdefault(case.env, {})[phase] = found
+            rival = f"{found['ours over evotorch']:.2f} times EvoTorch, " if arguments.rival_python else ""
+            print(f"{case.env}, {phase}: {rival}{found['ours over simulator']:.3f} of the simulator alone", flush=True)
+    arguments.output.parent.mkdir(exist_ok=True)
+    arguments.output.write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,222 @@
+"""The commands on a real run, from start to video."""
+
+import json
+import os
+import pwd
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import clipup as library
+
+SOURCE = Path(__file__).parents[2] / "src"
+QUICK = ["train", "CartPole-v1", "--population", 16, "--generations", 6, "--evaluation-episodes", 4]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Path:
+    """A finished run."""
+    path = tmp_path_factory.mktemp("runs") / "first"
+    words = [sys.executable, "-m", "clipup", *map(str, QUICK), "--run", str(path), "--json"]
+    done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(SOURCE)}, check=True)
+    result = json.loads(done.stdout)
+    assert result["state"] == "finished" and result["generation"] == 6 and result["episodes"] == 4
+    assert "generation 5/6" in done.stderr  # progress stays off standard output
+    return path
+
+
+def test_a_run_leaves_everything_that_was_promised(run):
+    names = {path.name for path in run.iterdir()}
+    assert names == {
+        "best-policy.safetensors", "checkpoints", "clock.jsonl", "config.toml", "lock", "policy.safetensors",
+        "records.jsonl", "status.json",
+    }  # fmt: skip
+    lines = [json.loads(line) for line in (run / "records.jsonl").read_text().splitlines()]
+    assert [line["generation"] for line in lines] == [1, 2, 3, 4, 5, 6]
+    assert lines[4]["score"] is not None and lines[3]["score"] is None
+    assert lines[-1]["total_interactions"] == sum(line["interactions"] for line in lines)
+    assert not {"seconds", "steps_per_second"} & set(lines[0])
+    clock = [json.loads(line) for line in (run / "clock.jsonl").read_text().splitlines()]
+    assert [line["generation"] for line in clock] == [1, 2, 3, 4, 5, 6]
+
+
+def test_the_environments_own_reward_is_evaluated_and_the_same_twice(clipup, run):
+    first, second = (json.loads(clipup("evaluate", run, "--json", "--episodes", 5, "--seed", 3).stdout) for _ in "ab")
+    assert first == second
+    assert set(first) >= {"mean", "median", "min", "max", "standard_error", "episodes", "env", "returns"}
+    assert first["episodes"] == 5 == len(first["returns"])
+    assert first["mean"] == pytest.approx(np.mean(first["returns"]))
+    assert first["standard_error"] == pytest.approx(np.std(first["returns"], ddof=1) / 5**0.5)
+    plain = clipup("evaluate", run / "policy.safetensors", "--episodes", 5, "--seed", 3)
+    assert f"mean {first['mean']:.2f}" in plain.stdout
+
+
+def test_a_policy_is_exported_and_recorded(clipup, run, tmp_path):
+    import imageio.v2 as imageio
+
+    assert clipup("export", run, "-o", "copy.safetensors").returncode == 0
+    assert (tmp_path / "copy.safetensors").read_bytes() == (run / "policy.safetensors").read_bytes()
+    assert clipup("export", run, "-o", "policy.onnx", "--quiet").stdout == ""
+    assert clipup("export", run, "-o", "policy.txt").returncode == 2
+
+    evaluated = json.loads(clipup("evaluate", run, "--json", "--episodes", 2).stdout)["returns"]
+    for name in ("video.mp4", "video.gif"):
+        done = clipup("record", run, "-o", name, "--json", "--episodes", 2)
+        assert done.returncode == 0, done.stderr
+        described = json.loads(done.stdout)
+        assert described["returns"] == evaluated  # the very episodes that evaluate runs
+        frames = list(imageio.get_reader(tmp_path / name))
+        assert len(frames) == described["frames"] > 2
+        assert frames[0].std() > 5 and np.abs(frames[0].astype(int) - frames[-1]).max() > 50
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        *("copy.safetensors", "policy.onnx", "video.gif", "video.mp4"),
+    ]
+
+
+def test_runs_are_listed_damaged_ones_too(clipup, run, tmp_path):
+    shutil.copytree(run, tmp_path / "runs" / "good")
+    shutil.copytree(run, tmp_path / "runs" / "bad")
+    (tmp_path / "runs" / "bad" / "config.toml").write_text("env = ")
+    rows = json.loads(clipup("runs", "--json").stdout)["runs"]
+    assert [row["state"] for row in rows] == ["damaged", "finished"]
+    table = clipup("runs").stdout
+    assert "CartPole-v1" in table and "6/6" in table and "not valid TOML" in table
+
+
+def test_training_from_python_gives_the_policy(tmp_path):
+    result = library.train("CartPole-v1", population=16, generations=6, evaluation_episodes=4)
+    assert result.state == "finished" and result.path is None and len(result.records) == 6
+    assert int(result.policy(np.zeros(4))) in (0, 1)
+    kept = library.train("CartPole-v1", run=tmp_path / "run", population=16, generations=4, evaluation_episodes=4)
+    assert library.load_policy(tmp_path / "run").parameters.tolist() == kept.policy.parameters.tolist()
+    more = library.resume(tmp_path / "run", generations=6)
+    assert more.records == result.records
+    assert more.policy.parameters.tolist() == result.policy.parameters.tolist()
+    with pytest.raises(ValueError, match="cannot change within a run"):
+        library.resume(tmp_path / "run", max_speed=1.0)
+
+
+def test_limits_of_every_kind_end_a_run(tmp_path):
+    common = {"population": 8, "evaluate_every": 1, "evaluation_episodes": 2, "generations": 50}
+    assert library.train("CartPole-v1", **common, target_score=1.0).generation == 1
+    assert library.train("CartPole-v1", **common, total_interactions=1).generation == 1
+    assert library.train("CartPole-v1", **common, time_limit=1e-6).generation == 1
+    assert library.train("CartPole-v1", **{**common, "generations": 0}).score is None
+
+
+def test_the_score_of_the_last_generation_is_known_even_off_schedule_and_stays_out_of_the_records(tmp_path):
+    result = library.train("CartPole-v1", population=8, generations=2, evaluate_every=0, evaluation_episodes=2)
+    assert result.score is not None and all(record.score is None for record in result.records)
+
+
+def test_a_second_process_is_refused(clipup, start_clipup, tmp_path):
+    process = start_clipup("train", "CartPole-v1", "--generations", 100_000, "--run", "busy")
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "busy" / "policy.safetensors").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    for words in (["resume", "busy"], ["train", "CartPole-v1", "--run", "busy"]):
+        done = clipup(*words)
+        assert done.returncode == 2 and len(done.stderr.splitlines()) == 1 and "Traceback" not in done.stderr
+    assert "working on this run" in clipup("resume", "busy").stderr
+    assert json.loads(clipup("runs", "busy", "--json").stdout)["runs"][0]["state"] == "running"
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 143
+
+
+def test_a_full_disk_is_reported_and_loses_nothing(clipup, tmp_path):
+    def small_files() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))  # records grow beyond it after a few generations
+
+    command = [*QUICK, "--checkpoint-seconds", 0, "--generations", 20, "--quiet"]
+    full = clipup(*command, "--run", "full", preexec_fn=small_files)
+    assert full.returncode == 2, full.stderr
+    assert len(full.stderr.splitlines()) == 1 and "cannot be written" in full.stderr
+    assert clipup("resume", "full", "--quiet").returncode == 0
+    clipup(*command, "--run", "whole")
+    for name in ("records.jsonl", "policy.safetensors"):
+        assert (tmp_path / "full" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+def test_a_file_system_without_space_is_reported_and_loses_nothing(clipup, tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], capture_output=True).returncode:
+        pytest.skip("tmpfs cannot be mounted here")
+    try:
+        command = [*QUICK, "--checkpoint-seconds", 0, "--generations", 400, "--evaluate-every", 100, "--quiet"]
+        full = clipup(*command, "--max-episode-steps", 5, "--population", 4, "--run", disk / "run")
+        assert full.returncode == 2 and "No space left" in full.stderr and len(full.stderr.splitlines()) == 1
+        subprocess.run(["mount", "-o", "remount,size=10m", disk], check=True)
+        assert clipup("resume", disk / "run", "--quiet").returncode == 0
+        clipup(*command, "--max-episode-steps", 5, "--population", 4, "--run", "whole")
+        for name in ("records.jsonl", "policy.safetensors"):
+            assert (disk / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def test_a_directory_that_cannot_be_written_is_reported(clipup, tmp_path):
+    (tmp_path / "file").write_text("")
+    for place in ("/proc/nowhere/run", "file/run"):
+        done = clipup(*QUICK, "--run", place)
+        assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
+
+
+def test_works_without_home_terminal_and_with_a_read_only_source_tree(tmp_path):
+    source = tmp_path / "source"
+    shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns("__pycache__"))
+    for path in [source, *source.rglob("*")]:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    place = tmp_path / "place"
+    place.mkdir()
+    place.chmod(0o777)
+
+    def become_nobody() -> None:
+        os.setsid()  # no controlling terminal
+        if os.geteuid() == 0:
+            user = pwd.getpwnam("nobody")
+            os.setgid(user.pw_gid)
+            os.setuid(user.pw_uid)
+
+    for parent in tmp_path.parents:
+        if str(parent).startswith("/tmp/"):
+            parent.chmod(parent.stat().st_mode | 0o555)
+    tmp_path.chmod(0o755)
+    environment = {"PYTHONPATH": str(source), "PATH": "/usr/bin:/bin"}
+    words = [sys.executable, "-m", "clipup", *map(str, QUICK), "--run", "run"]
+    done = subprocess.run(
+        words, cwd=place, env=environment, preexec_fn=become_nobody, stdin=subprocess.DEVNULL, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-2].startswith("finished (6 generations)")
+    assert not list(source.rglob("__pycache__"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(25))
+def test_commands_survive_damaged_files(clipup, run, tmp_path, number):
+    """The command line on damaged files; the 200 corruptions themselves are tried in tests/unit."""
+    import random
+
+    generator = random.Random(number)
+    copy = tmp_path / "run"
+    shutil.copytree(run, copy)
+    for path in [copy / "policy.safetensors", *(copy / "checkpoints").iterdir()]:
+        data = bytearray(path.read_bytes())
+        for _ in range(generator.randint(1, 5)):
+            data[generator.randrange(len(data))] = generator.randrange(256)
+        path.write_bytes(data[: generator.randint(len(data) // 2, len(data))])
+    for words in (["evaluate", copy], ["resume", copy, "--generations", 8], ["export", copy, "-o", "x.onnx"]):
+        done = clipup(*words)
+        assert done.returncode == 2 and "Traceback" not in done.stderr
+        assert done.stderr.splitlines()[-1].startswith("clipup: ")

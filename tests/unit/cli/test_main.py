@@ -1,0 +1,139 @@
+import json
+import subprocess
+import sys
+
+import pytest
+
+from clipup.cli.arguments import take_env_options
+from clipup.cli.main import main
+from clipup.cli.registry import COMMANDS
+from clipup.errors import InvalidArgument
+
+
+def test_help_lists_every_command_and_each_explains_itself_with_examples(capsys):
+    assert main(["--help"]) == 0
+    overview = capsys.readouterr().out
+    for command in COMMANDS:
+        assert f"  {command.name} " in overview
+    for name in ("train", "resume", "evaluate", "record", "export", "envs", "runs", "bench"):
+        with pytest.raises(SystemExit) as ended:
+            main([name, "--help"])
+        assert ended.value.code == 0
+        text = capsys.readouterr().out
+        assert "examples:" in text and f"clipup {name}" in text
+
+
+def test_train_has_a_flag_for_every_setting(capsys):
+    from clipup.training.config import settings
+
+    with pytest.raises(SystemExit):
+        main(["train", "--help"])
+    text = capsys.readouterr().out
+    for name in settings():
+        if name not in ("env", "env_options"):
+            assert "--" + name.replace("_", "-") in text
+    assert "(default: 0.15)" in text and "--env.KEY" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["trian"], "did you mean 'train'"),
+        (["train", "CartPole-v1", "--max-sped", "1"], "did you mean '--max-speed'"),
+        (["train", "CartPole-v1", "extra"], "unexpected argument 'extra'"),
+        (["train", "CartPole-v1", "--max-speed"], "expected one argument"),
+        (["train", "CartPole-v1", "--max-speed", "fast"], "max_speed must be a number, got 'fast'"),
+        (["train", "CartPole-v1", "--population", "-4"], "at least 2"),
+        (["train", "CartPole-v1", "--optimizer", "sgd"], "one of clipup, adam, noclip"),
+        (["train", "CartPole-v1", "--env."], "needs a name"),
+        (["train", "CartPole-v1", "--env.x"], "needs a value"),
+        (["train", "CartPole-v1", "--policy", "mlp:a"], "network"),
+        (["train", "CartPole-v1", "--preset", "none", "--config", "missing.toml"], "missing.toml"),
+        (["train", "CartPol-v1", "--run", "x"], "did you mean CartPole-v1"),
+        (["train", "no_such_module:Env-v0", "--run", "x"], "no_such_module"),
+        (["train", ""], "no environment"),
+        (["train"], "no environment given"),
+        (["resume", "nowhere"], "no such run"),
+        (["resume"], "RUN"),
+        (["evaluate", "nowhere"], "cannot be read"),
+        (["evaluate", "nowhere", "--episodes", "0"], "at least 1"),
+        (["evaluate", "nowhere", "--seed", "-1"], "2**63"),
+        (["export", "nowhere", "-o", "x.onnx"], "cannot be read"),
+        (["record", "nowhere"], "-o"),
+        (["envs", "Wlaker2d-v4"], "did you mean Walker2d-v4"),
+        (["runs", "nowhere"], "no such directory"),
+    ],
+)
+def test_whatever_is_wrong_is_one_line_and_exit_code_2(words, expected, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("clipup: ") and len(captured.err.splitlines()) == 1
+    assert expected in captured.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_malformed_configuration_file_is_one_line(capsys, tmp_path):
+    path = tmp_path / "bad.toml"
+    for content, expected in (("env = ", "not valid TOML"), ('env = "CartPole-v1"\npopulaton = 3', "'population'")):
+        path.write_text(content)
+        assert main(["train", "--config", str(path)]) == 2
+        captured = capsys.readouterr()
+        assert expected in captured.err and "bad.toml" in captured.err and len(captured.err.splitlines()) == 1
+
+
+def test_the_resolved_configuration_can_be_looked_at(capsys):
+    assert main(["train", "Walker2d-v4", "--dry-run", "--seed", "7", "--env.ctrl_cost_weight", "0.5"]) == 0
+    text = capsys.readouterr().out
+    assert "max_speed = 0.015" in text and "seed = 7" in text and "ctrl_cost_weight = 0.5" in text
+
+
+def test_environments_are_listed_with_their_engines(capsys):
+    assert main(["envs", "walker2d-v?", "--json"]) == 0
+    rows = {row["env"]: row for row in json.loads(capsys.readouterr().out)["envs"]}
+    assert rows["Walker2d-v4"] == {
+        "env": "Walker2d-v4", "engine": "envpool", "engines": ["envpool", "gymnasium"], "preset": "walker2d",
+    }  # fmt: skip
+    assert main(["envs", "bullet"]) == 0
+    assert "gymnasium" in capsys.readouterr().out
+
+
+def test_a_file_never_causes_an_import(tmp_path, capsys, monkeypatch):
+    (tmp_path / "evil_module.py").write_text("raise SystemExit('imported')")
+    monkeypatch.syspath_prepend(tmp_path)
+    config = tmp_path / "config.toml"
+    config.write_text('env = "evil_module:Env-v0"\n')
+    for words in (["train", "--config", str(config)], ["resume", str(tmp_path)]):
+        assert main(words) == 2
+        assert "--import evil_module" in capsys.readouterr().err
+    assert "evil_module" not in sys.modules
+    import numpy as np
+
+    from clipup.export.policy import PolicyTask, encode_policy
+    from clipup.policies import Actions, Network, Policy
+
+    policy = Policy(Network(2, 1), np.zeros(3), None, Actions("box", 1, (-1.0,), (1.0,), (1,)))
+    path = tmp_path / "policy.safetensors"
+    path.write_bytes(encode_policy(policy, PolicyTask("evil_module:Env-v0")))
+    for words in (["evaluate", str(path)], ["record", str(path), "-o", str(tmp_path / "x.gif")]):
+        assert main(words) == 2
+        assert "--import evil_module" in capsys.readouterr().err
+    assert "evil_module" not in sys.modules
+
+
+def test_options_of_the_environment_are_taken_out():
+    words = ["A", "--env.x=1", "--seed", "2", "--env.y", "-3"]
+    assert take_env_options(words) == (["A", "--seed", "2"], {"x": "1", "y": "-3"})
+    with pytest.raises(InvalidArgument):
+        take_env_options(["--env.y"])
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys; from clipup.cli import main; main(['--help']); "
+        "heavy = {'envpool', 'gymnasium', 'rich', 'onnx', 'ray', 'mujoco', 'imageio', 'tensorboard', 'optuna', "
+        "'matplotlib'} & set(sys.modules); sys.exit(f'imported {heavy}' if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

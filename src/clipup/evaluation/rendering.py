@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -103,7 +104,7 @@ def _play_envpool(policy: Policy, task: Task, seed: int, episode: int) -> Episod
 def _play_gymnasium(policy: Policy, task: Task, seed: int, episode: int) -> Episode:
     visible = dataclasses.replace(task, env_options={**task.env_options, "render_mode": "rgb_array"})
     environment = make_ready(visible)
-    size = int(np.prod(environment.observation_space.shape))
+    size = math.prod(cast("tuple[int, ...]", environment.observation_space.shape))
     _check_sizes(policy, task, size, policy.actions.size)
     start = uint32(_word(seed, episode, home=False))[0]
 

@@ -6,7 +6,7 @@ numpy's float32 and no more: on a linear policy of Humanoid's size 3e-7, where a
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +51,7 @@ def encode_onnx(policy: Policy, task: PolicyTask | None = None) -> bytes:
     if task is not None:
         described = {"env": task.env, "policy": policy.network.describe(), "generation": str(task.generation)}
         helper.set_model_props(model, described)
-    checker.check_model(model, full_check=True)
+    cast(Any, checker).check_model(model, full_check=True)
     return model.SerializeToString()
 
 

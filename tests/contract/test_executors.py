@@ -105,7 +105,7 @@ def test_a_batch_in_the_middle_of_a_generation_needs_nothing_before_it(pair: tup
 
 
 def test_the_center_is_evaluated_to_the_same_bits(pair: tuple[Executor, Executor]) -> None:
-    tested, own = pair
+    own = pair[1]
     center = search_for(own).ask()[0]
     statistics = statistics_for(own)
     results = [each.evaluate_center(center, statistics, seed=3, generation=5, episodes=5) for each in pair]

@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 
 from clipup.cli.arguments import add_output_flags, take_env_options
+from clipup.cli.diagnose import finding_lines
 from clipup.cli.output import note, print_json, say
 from clipup.cli.train import add_setting_flags, given_settings
 from clipup.training.config import settings
@@ -88,6 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
                 "seeds": len(best.values),
                 "runs_worth": result.spent,
                 "command": result.command,
+                "findings": [finding.as_json() for finding in result.findings],
                 "config": str(folder / "best.toml"),
                 "standings": [
                     {**standing.point.settings(), "scores": list(standing.values)} for standing in result.standings
@@ -102,6 +104,8 @@ def run(arguments: argparse.Namespace) -> int:
     say(f"best: {described(best.point)}, after {result.spent:.3g} runs' worth of training")
     say(f"  {result.command}")
     say(f"  clipup train --config {folder / 'best.toml'}     picture: {folder / 'score-by-max-speed.png'}")
+    for line in finding_lines(result.findings):
+        say(line)
     return 0
 
 

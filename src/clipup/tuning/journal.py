@@ -1,0 +1,120 @@
+"""The trials in Optuna's own format, beside the runs: for its samplers, and for whoever wants to look with its tools.
+
+Optuna's journal in a file is lines of JSON; of its storages it is one that never unpickles anything. The journal is
+written, and read by the sampler of the further settings; decisions of the search itself come from the runs' records.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from clipup.errors import FileFault, MissingDependency
+from clipup.training.records import Record
+from clipup.tuning.plan import Point
+
+STUDY = "clipup-tune"
+# The paper: "values of q between 10 and 20 generally work well"; a step size from a third of max_speed (below, clipping
+# is hardly reached) up to max_speed itself.
+EXTRA_RANGES: Mapping[str, tuple[float, float]] = {"radius_factor": (10.0, 20.0), "step_ratio": (0.35, 1.0)}
+
+
+class Journal:
+    """One Optuna study whose storage is a file of JSON lines."""
+
+    def __init__(self, path: Path, *, seed: int, low: float, high: float, extra: Sequence[str] = ()) -> None:
+        """Open the study at `path`, or begin it."""
+        self._optuna = load_optuna()
+        self._optuna.logging.set_verbosity(self._optuna.logging.WARNING)
+        journal: Any = importlib.import_module("optuna.storages.journal")
+        try:
+            backend = journal.JournalFileBackend(str(path), lock_obj=journal.JournalFileOpenLock(str(path)))
+            # A backend with snapshots would have them pickled; this one has none, and must not grow any.
+            if isinstance(backend, importlib.import_module("optuna.storages.journal._base").BaseJournalSnapshot):
+                raise FileFault("this version of Optuna would read pickled snapshots; use another")
+            self._study = self._optuna.create_study(
+                study_name=STUDY,
+                storage=self._optuna.storages.JournalStorage(backend),
+                direction="maximize",
+                sampler=self._optuna.samplers.TPESampler(seed=seed, n_startup_trials=2),
+                load_if_exists=True,
+            )
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise FileFault(f"{path}: not a usable Optuna journal: {' '.join(str(error).split())}") from error
+        real = self._optuna.distributions.FloatDistribution
+        # Wide enough for values beyond the ends, which the search may turn to.
+        self._distributions = {"max_speed": real(low / 1e3, high * 1e3, log=True)}
+        self._extra = {name: real(*EXTRA_RANGES[name]) for name in extra}
+        self._trials: dict[tuple[Point, int], Any] = {}
+        for trial in self._study.get_trials(deepcopy=False):
+            if not trial.state.is_finished():  # left by a session that was stopped; its run goes on under a new number
+                self._study.tell(trial.number, state=self._optuna.trial.TrialState.FAIL)
+
+    def record(self, point: Point, seed: int, records: Sequence[Record], value: float, *, complete: bool) -> None:
+        """Note how far a trial came, and its value at the end."""
+        if self._is_known(point, seed):
+            return
+        trial = self._trials.get((point, seed)) or self._begin(point, seed)
+        told = set(trial.study.get_trials(deepcopy=False)[trial.number].intermediate_values)
+        for line in records:
+            if line.score is not None and line.generation not in told:
+                trial.report(line.score, line.generation)
+        if complete and value > float("-inf"):
+            self._study.tell(trial, value)
+            self._trials.pop((point, seed), None)
+
+    def fail(self, point: Point, seed: int, reason: str) -> None:
+        """Note that a trial's run failed."""
+        trial = self._trials.pop((point, seed), None) or self._begin(point, seed)
+        trial.set_user_attr("failure", reason[:500])
+        self._study.tell(trial, state=self._optuna.trial.TrialState.FAIL)
+        self._trials.pop((point, seed), None)
+
+    def suggest(self, point: Point, number: int) -> Point:
+        """The n-th variation of `point` in the further settings, from Optuna's sampler."""
+        asked = [
+            trial
+            for trial in self._study.get_trials(deepcopy=False)
+            if trial.user_attrs.get("suggestion") == [point.max_speed, number]
+        ]
+        if asked:
+            params = asked[-1].params
+        else:
+            self._study.enqueue_trial({"max_speed": point.max_speed})
+            trial = self._study.ask({**self._distributions, **self._extra})
+            trial.set_user_attr("suggestion", [point.max_speed, number])
+            params = trial.params
+            self._study.tell(trial, state=self._optuna.trial.TrialState.PRUNED)
+        return Point(point.max_speed, **{name: float(f"{params[name]:.3g}") for name in self._extra})
+
+    def close(self) -> None:
+        """Mark what was not run to its end as stopped early."""
+        for trial in self._trials.values():
+            self._study.tell(trial, state=self._optuna.trial.TrialState.PRUNED)
+        self._trials.clear()
+
+    def _begin(self, point: Point, seed: int) -> Any:
+        params = point.settings()
+        self._study.enqueue_trial(params)
+        wanted = {**self._distributions, **{name: self._extra[name] for name in params if name in self._extra}}
+        trial = self._study.ask(wanted)
+        trial.set_user_attr("seed", seed)
+        self._trials[point, seed] = trial
+        return trial
+
+    def _is_known(self, point: Point, seed: int) -> bool:
+        """Whether an earlier session already told this trial's end."""
+        return any(
+            trial.user_attrs.get("seed") == seed and trial.state.name == "COMPLETE" and trial.params == point.settings()
+            for trial in self._study.get_trials(deepcopy=False)
+        )
+
+
+def load_optuna() -> Any:
+    """The library, or how to install it."""
+    try:
+        return importlib.import_module("optuna")
+    except ImportError as error:
+        raise MissingDependency.of("optuna", extra="tune") from error

@@ -1,0 +1,124 @@
+"""Trials as runs on disk: each in its own run directory, trained further when the search wants to see more of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from clipup.errors import ClipUpError, Diverged, EnvironmentFault
+from clipup.training.api import proceed, start
+from clipup.training.config import RunConfig
+from clipup.training.records import Record, read_records
+from clipup.training.rundir import RunDirectory
+from clipup.tuning.journal import Journal
+from clipup.tuning.plan import WHOLE, Point
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What is told after each piece of work."""
+
+    point: Point
+    seed: int
+    share: float
+    value: float
+    spent: float
+    """Whole runs' worth so far."""
+    seconds_per_run: float
+
+
+class TrialRuns:
+    """The `Evaluator` of the search: trains, remembers, and looks up what an earlier session already ran."""
+
+    def __init__(
+        self, config: RunConfig, folder: Path, journal: Journal, report: Callable[[Progress], None], generations: int
+    ) -> None:
+        """Run variations of `config`, of so many generations each, in directories below `folder`."""
+        self._config = config
+        self._folder = folder
+        self._journal = journal
+        self._report = report
+        self._generations = generations
+        self._shares: dict[tuple[Point, int], float] = {}
+        self._seconds, self._worked = 0.0, 0.0
+
+    def spent(self) -> float:
+        """Whole runs' worth done, by this session or an earlier one."""
+        return sum(self._shares.values())
+
+    def cost(self, point: Point, seed: int, share: float) -> float:
+        """What `value` would add."""
+        return max(0.0, share - self._shares.get((point, seed), 0.0))
+
+    def value(self, point: Point, seed: int, share: float) -> float:
+        """The run's value after that share of its generations."""
+        generation = max(1, round(share * self._generations))
+        path = self.path(point, seed)
+        before = self._shares.get((point, seed), 0.0)
+        records = _known(path)
+        if not records or records[-1].generation < generation:
+            started = time.monotonic()
+            records = self._train(point, seed, generation, path)
+            self._seconds += time.monotonic() - started
+            self._worked += share - before
+        self._shares[point, seed] = max(before, share)
+        value = run_value(records, generation)
+        self._journal.record(point, seed, records, value, complete=share == WHOLE)
+        pace = self._seconds / self._worked if self._worked else math.nan
+        self._report(Progress(point, seed, share, value, self.spent(), pace))
+        return value
+
+    def records(self, point: Point, seed: int) -> list[Record]:
+        """What a trial's run recorded."""
+        return _known(self.path(point, seed))
+
+    def path(self, point: Point, seed: int) -> Path:
+        """The run directory of a trial."""
+        words = [f"{name}-{value:g}" for name, value in point.settings().items()]
+        return self._folder / "-".join([*words, f"seed-{seed}"])
+
+    def _train(self, point: Point, seed: int, generation: int, path: Path) -> list[Record]:
+        config = dataclasses.replace(
+            self._config,
+            **point.settings(),  # pyright: ignore[reportArgumentType]  (settings of float type)
+            seed=self._config.seed + seed,
+            generations=generation,
+        )
+        directory = RunDirectory(path)
+        try:
+            if directory.config_path.is_file():
+                proceed(config, directory)
+            else:
+                start(config, directory)
+        except (Diverged, EnvironmentFault) as error:
+            self._journal.fail(point, seed, str(error))
+        return _known(path)
+
+
+def run_value(records: list[Record], generation: int) -> float:
+    """The mean score over the last tenth of the generations so far, and no less than the last two evaluations.
+
+    More than one evaluation, as a single one says more about its sixteen episodes than about the run.
+    """
+    scored = [
+        (record.generation, record.score)
+        for record in records
+        if record.score is not None and record.generation <= generation
+    ]
+    if not scored or records[-1].generation < generation:
+        return -math.inf
+    late = [score for number, score in scored if number > 0.9 * generation]
+    late = late if len(late) >= 2 else [score for _, score in scored[-2:]]
+    value = sum(late) / len(late)
+    return value if math.isfinite(value) else -math.inf
+
+
+def _known(path: Path) -> list[Record]:
+    try:
+        return read_records(RunDirectory(path).records_path)
+    except ClipUpError:
+        return []

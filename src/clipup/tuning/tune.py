@@ -1,0 +1,131 @@
+"""`tune`: find `max_speed` for a task."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from clipup.diagnosis import Finding, diagnose
+from clipup.errors import FileFault, InvalidArgument, RunExists, StateMismatch
+from clipup.report.commands import train_command
+from clipup.training.config import RunConfig, config_values
+from clipup.training.files import write_atomically
+from clipup.training.resolve import make_config
+from clipup.training.toml import format_config, read_toml
+from clipup.tuning.journal import EXTRA_RANGES, Journal
+from clipup.tuning.picture import Dot, write_picture
+from clipup.tuning.plan import SearchSettings, Standing, search
+from clipup.tuning.trials import Progress, TrialRuns
+
+
+@dataclass(frozen=True)
+class TuningResult:
+    """The answer, what it rests on, and where it is."""
+
+    config: RunConfig
+    """The configuration with the values found."""
+    standings: tuple[Standing, ...]
+    """Every value that was run to the end with its scores by seed, the answer first."""
+    spent: float
+    """Whole runs' worth of training."""
+    command: str
+    findings: tuple[Finding, ...]
+    """What is still wrong with the best value's first run; a search can only choose among what it tried."""
+    path: Path
+
+    @property
+    def max_speed(self) -> float:
+        """The value found."""
+        return self.config.max_speed
+
+
+def tune(
+    config: RunConfig,
+    path: str | os.PathLike[str],
+    *,
+    settings: SearchSettings | None = None,
+    extra: Sequence[str] = (),
+    report: Callable[[Progress], None] | None = None,
+) -> TuningResult:
+    """Search `max_speed` (and `extra`: "radius_factor", "step_ratio") for the task of `config`.
+
+    `path` is a new directory, or one where an earlier call with the same arguments was stopped: then it goes on there.
+    It ends with ``best.toml``, ``score-by-max-speed.png`` and ``.svg``, Optuna's ``journal.log``, and a run directory
+    for each trial under ``trials``.
+    """
+    settings = settings or SearchSettings()
+    for name in extra:
+        if name not in EXTRA_RANGES:
+            raise InvalidArgument(f"only {' and '.join(EXTRA_RANGES)} can be tuned besides max_speed, got {name!r}")
+    if config.generations is None:
+        raise InvalidArgument("tuning compares runs after the same number of generations: set generations")
+    if config.optimizer != "clipup":
+        raise InvalidArgument(f"tuning is for max_speed, which optimizer {config.optimizer!r} does not have")
+    folder = Path(path)
+    # A trial must be evaluated at the rungs of the search, and nothing else may end it.
+    generations = config.generations
+    every = config.evaluate_every if 0 < config.evaluate_every <= generations // 10 else max(1, generations // 10)
+    base = dataclasses.replace(
+        config, evaluate_every=every, target_score=None, total_interactions=None, time_limit=None
+    )
+    _claim(folder, base)
+    journal = Journal(folder / "journal.log", seed=config.seed, low=settings.low, high=settings.high, extra=extra)
+    dots: dict[tuple[float, int], Dot] = {}
+
+    def told(progress: Progress) -> None:
+        dot = Dot(progress.point.max_speed, progress.seed, progress.share, progress.value)
+        dots[progress.point.max_speed, progress.seed] = dot
+        if report is not None:
+            report(progress)
+
+    trials = TrialRuns(base, folder / "trials", journal, told, generations)
+    standings = search(trials, settings, journal.suggest if extra else None)
+    journal.close()
+    best = standings[0]
+    found = dataclasses.replace(config, **best.point.settings())  # pyright: ignore[reportArgumentType]
+    seeds = f"{len(best.values)} seed{'s' if len(best.values) > 1 else ''}"
+    comment = (
+        f"Found by clipup tune in {trials.spent():.3g} runs' worth of training: "
+        f"mean score {best.mean:.5g} over {seeds}."
+    )
+    write_atomically(folder / "best.toml", format_config(found, comment=comment).encode("utf-8"))
+    write_picture(
+        list(dots.values()), found.max_speed, f"{config.env}, {generations} generations", folder / "score-by-max-speed"
+    )
+    findings = diagnose(trials.records(best.point, 0), found)
+    return TuningResult(found, tuple(standings), trials.spent(), train_command(found), tuple(findings), folder)
+
+
+def spread(standing: Standing) -> float:
+    """The standard error of a standing's mean; nan for one seed."""
+    count = len(standing.values)
+    if count < 2:
+        return math.nan
+    variance = sum((value - standing.mean) ** 2 for value in standing.values) / (count - 1)
+    return math.sqrt(variance / count)
+
+
+def _claim(folder: Path, base: RunConfig) -> None:
+    """Make the directory, or check that it belongs to the same search."""
+    marker = folder / "config.base.toml"
+    if marker.is_file():
+        before = make_config(read_toml(marker))
+        if before != base:
+            old, new = config_values(before), config_values(base)
+            names = [name for name in new if old[name] != new[name]]
+            raise StateMismatch(
+                f"{folder} holds a search with other settings ({', '.join(names)}); "
+                "go on with those, or choose another --run"
+            )
+        return
+    try:
+        if folder.exists() and any(folder.iterdir()):
+            raise RunExists(f"{folder} exists and is not a search that could go on; choose another --run")
+        (folder / "trials").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileFault(f"{folder}: cannot be made: {error.strerror or error}") from error
+    write_atomically(marker, format_config(base, comment="What all trials of this search share.").encode("utf-8"))

@@ -1,0 +1,134 @@
+"""The search over max_speed, on made-up tasks whose best value is known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from clipup.errors import InvalidArgument
+from clipup.tuning.plan import Point, SearchSettings, planned_cost, scan_cost, search
+
+Task = Callable[[float, float], float]
+
+
+class MadeUp:
+    """Runs whose value is a function of max_speed and how long they ran, plus luck that belongs to the seed."""
+
+    def __init__(self, task: Task, noise: float = 0.0, luck: int = 0) -> None:
+        self.task, self.noise, self.luck = task, noise, luck
+        self.shares: dict[tuple[Point, int], float] = {}
+        self.log: list[tuple[Point, int, float]] = []
+
+    def spent(self) -> float:
+        return sum(self.shares.values())
+
+    def cost(self, point: Point, seed: int, share: float) -> float:
+        return max(0.0, share - self.shares.get((point, seed), 0.0))
+
+    def value(self, point: Point, seed: int, share: float) -> float:
+        self.shares[point, seed] = max(share, self.shares.get((point, seed), 0.0))
+        self.log.append((point, seed, share))
+        key = [self.luck, seed, int(point.max_speed * 1e9) % 2**31, int(share * 10)]
+        return self.task(point.max_speed, share) + self.noise * float(np.random.default_rng(key).standard_normal())
+
+
+def hill(best: float, width: float = 1.2) -> Task:
+    """Learns up to 100 at the best speed; falls off on both sides; slow speeds learn later."""
+
+    def task(speed: float, share: float) -> float:
+        level = 100 * math.exp(-((math.log10(speed / best) / width) ** 2))
+        pace = min(1.0, share * (1 + 2 * min(1.0, speed / best)))
+        return level * pace
+
+    return task
+
+
+@pytest.mark.parametrize("best", [0.004, 0.015, 0.07, 0.15, 0.3, 1.0, 4.0, 9.0])
+@pytest.mark.parametrize("luck", [0, 1, 2])
+def test_it_comes_within_5_percent_of_the_best_in_20_runs_in_spite_of_noise(best: float, luck: int) -> None:
+    runs = MadeUp(hill(best), noise=5.0, luck=luck)
+    answer = search(runs, SearchSettings())[0]
+    assert hill(best)(answer.point.max_speed, 1.0) >= 95
+    assert runs.spent() <= 20
+    assert len(answer.values) == 5
+
+
+@pytest.mark.parametrize("best", [0.0005, 50.0])
+def test_a_best_beyond_the_range_is_followed_outward(best: float) -> None:
+    answer = search(MadeUp(hill(best)), SearchSettings())[0]
+    assert answer.point.max_speed < 0.003 if best < 0.003 else answer.point.max_speed > 10
+
+
+def test_a_plateau_at_the_end_of_the_range_is_not_followed_outward() -> None:
+    """As where doing nothing pays best: the smaller the steps, the better, by next to nothing."""
+    runs = MadeUp(lambda speed, share: -speed)
+    answer = search(runs, SearchSettings())[0]
+    assert answer.point.max_speed >= 0.001
+
+
+def test_most_values_are_stopped_early() -> None:
+    runs = MadeUp(hill(0.1))
+    search(runs, SearchSettings())
+    furthest = {point: share for (point, seed), share in runs.shares.items() if seed == 0}
+    assert sum(share == 0.2 for share in furthest.values()) >= 4
+    assert sum(share == 1.0 for share in furthest.values()) <= 5
+
+
+def test_searching_again_with_the_same_answers_makes_the_same_decisions() -> None:
+    one, two = MadeUp(hill(0.1), noise=5.0), MadeUp(hill(0.1), noise=5.0)
+    assert search(one, SearchSettings()) == search(two, SearchSettings())
+    assert one.log == two.log
+
+
+@pytest.mark.parametrize("budget", [4.0, 6.0, 9.0, 13.0, 20.0])
+def test_the_budget_is_never_exceeded(budget: float) -> None:
+    runs = MadeUp(hill(0.1), noise=5.0)
+    search(runs, SearchSettings(budget=budget))
+    assert runs.spent() <= budget + 1e-9
+
+
+def test_runs_that_fail_lose() -> None:
+    runs = MadeUp(lambda speed, share: -math.inf if speed > 0.2 else hill(0.05)(speed, share))
+    answer = search(runs, SearchSettings())[0]
+    assert answer.point.max_speed < 0.2 and math.isfinite(answer.mean)
+
+
+def test_when_every_run_fails_there_is_no_answer() -> None:
+    with pytest.raises(InvalidArgument, match="every run failed"):
+        search(MadeUp(lambda speed, share: -math.inf), SearchSettings())
+
+
+def test_further_settings_are_searched_about_the_best_speed() -> None:
+    seen: list[Point] = []
+
+    def suggest(point: Point, number: int) -> Point:
+        seen.append(Point(point.max_speed, radius_factor=10.0 + number))
+        return seen[-1]
+
+    standings = search(MadeUp(hill(0.1)), SearchSettings(), suggest)
+    assert len(seen) == 4
+    assert {point.max_speed for point in seen} == {standings[0].point.max_speed}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"low": 0.0}, "0 < low < high"),
+        ({"low": 1.0, "high": 0.5}, "0 < low < high"),
+        ({"high": math.inf}, "0 < low < high"),
+        ({"points": 2}, "at least 3"),
+        ({"budget": 1.0}, "too little"),
+        ({"budget": math.nan}, "too little"),
+    ],
+)
+def test_impossible_settings_are_refused(settings: dict[str, float], message: str) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        SearchSettings(**settings)
+
+
+def test_the_plan_fits_its_default_budget() -> None:
+    assert scan_cost(8) == pytest.approx(8 * 0.2 + 4 * 0.3 + 2 * 0.5)
+    assert 10 < planned_cost(SearchSettings(), with_extra=True) <= 20

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -65,22 +66,37 @@ def test_a_spent_budget_stops_and_the_next_call_goes_on(tmp_path: Path, capsys: 
     assert (run.generations, run.complete) == (2, True)
 
 
-def test_ctrl_c_stops_the_workers_and_the_next_call_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
+def test_however_it_is_stopped_no_worker_stays_and_the_next_call_goes_on(
+    number: signal.Signals, code: int, tmp_path: Path
+) -> None:
     words = ["fitness-scale", "--runs", "1", "--group", "clipup-raw", "--no-figures", "--set", "population=20"]
     command = [sys.executable, "-m", "clipup", "reproduce", *words, "--generations", "40", "--out", str(tmp_path / "a")]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-    deadline = time.monotonic() + 60
-    while not any(records(tmp_path / "a").values()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGINT)
-    assert process.wait(timeout=60) == 130
-    with pytest.raises(ProcessLookupError):
-        os.killpg(process.pid, 0)  # nobody of its session is left
+    wait_for(lambda: any(records(tmp_path / "a").values()))
+    process.send_signal(number)
+    assert process.wait(timeout=60) == code
+    wait_for(lambda: not is_alive(process.pid))  # nobody of its session is left
     (begun,) = records(tmp_path / "a").values()
     assert 0 < begun.count(b"\n") < 40
     reproduce(*words, "--generations", "40", "--out", str(tmp_path / "a"))
     reproduce(*words, "--generations", "40", "--out", str(tmp_path / "b"))
     assert records(tmp_path / "a") == records(tmp_path / "b")
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def is_alive(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def test_a_run_that_fails_is_told_and_the_others_go_on(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import math
 import os
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
@@ -87,7 +88,9 @@ def _play_envpool(policy: Policy, task: Task, seed: int, episode: int) -> Episod
 
     def steps() -> Iterator[Step]:
         try:
-            observation, _ = environment.reset()
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message=".*Box (low|high|bound)'s precision.*")
+                observation, _ = environment.reset()
             yield Step(_frame(environment.render()[0]), 0.0)
             for _ in range(layout.step_limit):
                 action = policy(np.asarray(observation).reshape(1, -1))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clipup.errors import ClipUpError, EnvironmentFault
+from clipup.errors import EnvironmentFault
 from clipup.executors import Executor
 from clipup.policies import Normalizer, Policy, Statistics
 from clipup.rollout import Outcomes
@@ -109,8 +109,8 @@ class Trainer:
         except KeyboardInterrupt:
             status = self._status("interrupted", "SIGINT")
             raise
-        except ClipUpError as error:
-            status = self._status("failed", str(error))
+        except Exception as error:
+            status = self._status("failed", str(error) or type(error).__name__)
             raise
         finally:
             # Also after an error: what was computed up to the last whole generation is kept, the rest dropped.

@@ -1,0 +1,150 @@
+"""The loop itself, with an executor that needs no simulator."""
+
+import json
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from clipup.errors import Diverged, EnvironmentFault
+from clipup.policies import Actions, Moments, Network, Statistics
+from clipup.rollout import Failure, Outcomes
+from clipup.search.sampling import Batch
+from clipup.training.config import RunConfig
+from clipup.training.rundir import RunDirectory
+from clipup.training.signals import Interruption
+from clipup.training.storage import DirectoryStorage, NoStorage
+from clipup.training.trainer import Trainer
+
+
+@dataclass
+class Bowl:
+    """Fitness is minus the squared distance from ones; each candidate makes as many steps as `steps` says."""
+
+    network: Network = field(default_factory=lambda: Network(2, 1))
+    actions: Actions = Actions("box", 1, (-1.0,), (1.0,), (1,))
+    engine: str = "fake"
+    description: str = "here"
+    sum_blocks: None = None
+    steps: int = 5
+    failing: tuple[int, ...] = ()
+    raises: BaseException | None = None
+    raise_at: int = -1
+    calls: list[tuple[int, int, int, Statistics | None]] = field(default_factory=list)
+    centers: list[tuple[int, Statistics | None]] = field(default_factory=list)
+    following: list[Batch | None] = field(default_factory=list)
+
+    def evaluate(self, batch: Batch, statistics: Statistics | None, *, following: Batch | None = None) -> Outcomes:
+        self.calls.append((batch.generation, batch.start, batch.stop, statistics))
+        self.following.append(following)
+        if self.raises is not None and batch.generation == self.raise_at:
+            raise self.raises
+        fitness = -np.square(batch.candidates().astype(float) - 1).sum(axis=1)
+        fitness[[index for index in self.failing if index < len(fitness)]] = math.nan
+        moments = Moments.concatenate([Moments.of(np.full((self.steps, 2), float(batch.generation)))] * len(batch))
+        failures = tuple(Failure(batch.start + index, "broke") for index in self.failing)
+        return Outcomes(fitness, fitness, np.full(len(batch), self.steps), moments, failures)
+
+    def evaluate_center(self, center, statistics, *, seed, generation, episodes) -> Outcomes:
+        self.centers.append((generation, statistics))
+        returns = -np.square(center.astype(float) - 1).sum() + np.arange(episodes, dtype=float)
+        return Outcomes(returns, returns, np.full(episodes, 1000))
+
+    def close(self) -> None:
+        pass
+
+
+def config(**changes: object) -> RunConfig:
+    values: dict[str, object] = {
+        "env": "Bowl", "population": 10, "generations": 6, "evaluate_every": 2, "evaluation_episodes": 3,
+        "checkpoint_seconds": 0.0,
+    }  # fmt: skip
+    return RunConfig(**{**values, **changes})  # type: ignore[arg-type]
+
+
+def test_a_generation_is_recorded_with_everything_and_evaluations_are_not_counted():
+    bowl = Bowl()
+    trainer = Trainer(config(), bowl, NoStorage())
+    status = trainer.run()
+    assert (status.state, status.generation, status.total_interactions) == ("finished", 6, 300)
+    assert [record.score is not None for record in trainer.records] == [False, True] * 3
+    last = trainer.records[-1]
+    assert last.score == pytest.approx(-np.square(trainer.policy.parameters.astype(float) - 1).sum() + 1)
+    assert last.score_standard_error == pytest.approx(1 / math.sqrt(3))
+    assert last.best == max(record.fitness_best for record in trainer.records)
+    assert last.speed <= last.max_speed == 0.15
+    assert trainer.records[-1].fitness_mean > trainer.records[0].fitness_mean
+
+
+def test_statistics_are_those_of_earlier_generations_only():
+    bowl = Bowl()
+    Trainer(config(generations=3), bowl, NoStorage()).run()
+    means = [None if statistics is None else statistics.mean.tolist() for _, _, _, statistics in bowl.calls]
+    assert means == [None, [0.0, 0.0], [0.5, 0.5]]
+    assert bowl.centers[0][0] == 2 and bowl.centers[0][1].mean.tolist() == [0.5, 0.5]
+    plain = Bowl()
+    Trainer(config(generations=2, normalize=False), plain, NoStorage()).run()
+    assert [statistics for _, _, _, statistics in plain.calls] == [None, None]
+
+
+def test_an_adaptive_population_grows_in_batches_up_to_its_bound_and_says_what_may_come_next():
+    bowl = Bowl()
+    trainer = Trainer(config(interactions=120, population_max=44, generations=1), bowl, NoStorage())
+    trainer.run()
+    assert [(start, stop) for _, start, stop, _ in bowl.calls] == [(0, 10), (10, 20), (20, 30)]
+    assert [(batch.start, batch.stop) for batch in bowl.following if batch] == [(10, 20), (20, 30), (30, 40)]
+    assert trainer.records[0].population == 30 and not trainer.records[0].population_bound
+    bounded = Trainer(config(interactions=1000, population_max=44, generations=1), Bowl(), NoStorage())
+    bounded.run()
+    assert bounded.records[0].population == 44 and bounded.records[0].population_bound
+
+
+def test_ranks_make_the_scale_of_the_fitness_irrelevant_and_the_records_show_it_unscaled():
+    plain, scaled = (Trainer(config(fitness_scale=scale), Bowl(), NoStorage()) for scale in (1.0, 1024.0))
+    plain.run()
+    scaled.run()
+    assert plain.records == scaled.records
+    raw = Trainer(config(fitness_scale=1024.0, fitness_shaping="raw"), Bowl(), NoStorage())
+    raw.run()
+    assert raw.records[0].fitness_mean == plain.records[0].fitness_mean
+    assert raw.records[0].gradient_norm > 100 * plain.records[0].gradient_norm
+
+
+def test_some_failing_candidates_are_ranked_last_and_all_of_them_end_the_run():
+    trainer = Trainer(config(), Bowl(failing=(3, 4)), NoStorage())
+    trainer.run()
+    assert trainer.records[0].nonfinite == 2 and trainer.records[0].fitness_mean is not None
+    with pytest.raises(EnvironmentFault, match="10 of 10 candidates failed, candidate 0: broke"):
+        Trainer(config(), Bowl(failing=tuple(range(10))), NoStorage()).run()
+
+
+@pytest.mark.parametrize("error", [Diverged("too far"), RuntimeError("bug"), KeyboardInterrupt()])
+def test_whatever_ends_a_run_the_last_whole_generation_is_kept(tmp_path, error):
+    directory = RunDirectory(tmp_path / "run")
+    directory.create(config())
+    storage = DirectoryStorage(directory, config(), warn=pytest.fail)
+    trainer = Trainer(config(), Bowl(raises=error, raise_at=3), storage)
+    with pytest.raises(type(error)):
+        trainer.run()
+    status = json.loads(directory.status_path.read_text())
+    assert status["generation"] == 3
+    assert status["state"] == ("interrupted" if isinstance(error, KeyboardInterrupt) else "failed")
+    directory.close()
+
+    directory.open()
+    resumed = Trainer(config(), Bowl(), DirectoryStorage(directory, config(), warn=pytest.fail))
+    assert resumed.generation == 3
+    resumed.run()
+    directory.close()
+    whole = Trainer(config(), Bowl(), NoStorage())
+    whole.run()
+    assert resumed.policy.parameters.tolist() == whole.policy.parameters.tolist()
+    assert resumed.records == whole.records[3:]
+
+
+def test_a_stop_that_was_asked_for_ends_before_the_next_evaluation():
+    interruption = Interruption()
+    interruption.stop()
+    trainer = Trainer(config(), Bowl(), NoStorage(), interruption=interruption)
+    assert trainer.run().state == "interrupted" and trainer.generation == 0

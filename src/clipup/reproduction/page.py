@@ -65,7 +65,7 @@ def _section(experiment: Experiment, results: Results | None, folder: Path, link
     versions = ", ".join(f"{name} {version}" for name, version in about.versions.items())
     lines += [
         f"Command: `{about.command}`. File: [{experiment.name}.json]({link}/{experiment.name}.json), "
-        f"{about.created}, commit {about.commit or 'unknown'}, {about.hardware.get('cpu', '?')} "
+        f"collected {about.created} at commit {about.commit or 'unknown'}, {about.hardware.get('cpu', '?')} "
         f"({about.hardware.get('cores', '?')} cores); {versions}.",
         "",
     ]

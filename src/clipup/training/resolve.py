@@ -49,6 +49,8 @@ def resolve(
 def make_config(values: Mapping[str, object]) -> RunConfig:
     """A configuration from loose values, each checked under its name."""
     checked = {check_name(name): check_value(name, value) for name, value in values.items()}
+    if "env" not in checked:
+        raise InvalidArgument("env is missing: a configuration must name its environment")
     return RunConfig(**checked)  # pyright: ignore[reportArgumentType]  (check_value gives each its own type)
 
 

@@ -68,6 +68,7 @@ def untrained(config: RunConfig, folder: Path) -> float:
 
 
 def main() -> int:
+    """Run the comparison of one task and store its result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("task", choices=TASKS)
     parser.add_argument("--work", type=Path, required=True, help="where the runs are kept")

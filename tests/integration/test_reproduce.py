@@ -125,3 +125,16 @@ def test_every_experiment_runs_short_and_small(name: str, tmp_path: Path) -> Non
     kept = json.loads((tmp_path / f"{name}.json").read_bytes())
     assert all(verdict["verdict"] == "not enough runs" for verdict in kept["verdicts"]) or name == "defaults-figure"
     assert list(tmp_path.glob(f"{name}-*.svg"))
+
+
+@pytest.mark.slow
+def test_the_committed_scores_come_out_again(tmp_path: Path) -> None:
+    """On another kind of processor the simulator may round differently; then this may fail and nothing is wrong."""
+    committed = read_results(Path(__file__).parents[2] / "results" / "fitness-scale.json")
+    groups = ["clipup-ranks", "clipup-times-1000"]
+    words = ["--runs", "1", "--generations", "10", "--no-figures", *(f"--group={group}" for group in groups)]
+    assert reproduce("fitness-scale", *words, "--out", str(tmp_path)) == 0
+    again = read_results(tmp_path / "fitness-scale.json")
+    for group in groups:
+        assert again.group(group).runs[0].scores == committed.group(group).runs[0].scores[:2]
+        assert again.group(group).runs[0].score_interactions == committed.group(group).runs[0].score_interactions[:2]

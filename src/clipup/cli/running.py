@@ -7,7 +7,9 @@ from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from clipup.cli.diagnose import finding_lines
 from clipup.cli.output import displays, print_json, say
+from clipup.diagnosis import diagnose
 from clipup.tracking import Tracker
 from clipup.training.api import RunInterrupted, TrainingResult
 
@@ -24,7 +26,8 @@ def carry_out(arguments: argparse.Namespace, train: Callable[[list[Tracker]], Tr
     elif code:
         say(f"stopped after generation {result.generation}, all saved; go on with: clipup resume {result.path}")
     else:
-        say(f"{ending(result)}\n{next_steps(result)}" if not arguments.quiet else ending(result))
+        more = [] if arguments.quiet else [*findings(result), next_steps(result)]
+        say("\n".join([ending(result), *more]))
     return code
 
 
@@ -41,6 +44,7 @@ def as_json(result: TrainingResult) -> dict[str, object]:
         "score_standard_error": result.score_standard_error,
         "episodes": result.config.evaluation_episodes,
         "seed": result.config.seed,
+        "findings": [finding.as_json() for finding in diagnose(result.records, result.config)],
     }
 
 
@@ -52,6 +56,11 @@ def ending(result: TrainingResult) -> str:
         score = f"score {result.score:.2f}" + (f" ± {error:.2f}" if error is not None else "")
         score += f" (mean of {result.config.evaluation_episodes} episodes)"
     return f"finished ({result.reason}): {score}, generation {result.generation}, in {result.path}"
+
+
+def findings(result: TrainingResult) -> list[str]:
+    """What the records say is wrong with the run; no lines for one in health."""
+    return finding_lines(diagnose(result.records, result.config))
 
 
 def next_steps(result: TrainingResult) -> str:

@@ -17,7 +17,7 @@ def record(generation: int, **changes: object) -> Record:
     values: dict[str, object] = dict(
         generation=generation, population=10, interactions=100, total_interactions=100 * generation,
         fitness_mean=1.5 * generation, fitness_best=2.0 * generation, best=2.0 * generation,
-        score=3.0 * generation if generation % 5 == 0 else None, score_standard_error=0.5 if generation % 5 == 0 else None,
+        score=None if generation % 5 else 3.0 * generation, score_standard_error=None if generation % 5 else 0.5,
         speed=0.1, max_speed=0.1, clipped=True, stdev_norm=1.5, gradient_norm=0.3, gradient_agreement=0.2, nonfinite=0,
         tied=0.0, population_bound=False,
     )  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -125,7 +124,7 @@ def test_a_run_that_goes_is_running_and_one_that_was_killed_is_not(write_run: Wr
 
 def test_runs_are_found_below_a_folder_but_not_through_links(write_run: Write, tmp_path: Path) -> None:
     one, two = write_run(tmp_path / "x" / "one"), write_run(tmp_path / "x" / "deep" / "er" / "two")
-    os.symlink(tmp_path, tmp_path / "x" / "circle")
+    (tmp_path / "x" / "circle").symlink_to(tmp_path)
     assert set(find_runs([tmp_path])) == {one, two}
     assert find_runs([one, tmp_path / "x"])[0] == one
     assert len(find_runs([one, tmp_path / "x"])) == 2

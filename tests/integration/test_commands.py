@@ -2,7 +2,6 @@
 
 import json
 import os
-import pwd
 import resource
 import shutil
 import signal
@@ -15,6 +14,7 @@ import numpy as np
 import pytest
 
 import clipup as library
+from clipup.cli.main import main
 
 SOURCE = Path(__file__).parents[2] / "src"
 QUICK = ["train", "CartPole-v1", "--population", 16, "--generations", 6, "--evaluation-episodes", 4]
@@ -25,7 +25,8 @@ def run(tmp_path_factory) -> Path:
     """A finished run."""
     path = tmp_path_factory.mktemp("runs") / "first"
     words = [sys.executable, "-m", "clipup", *map(str, QUICK), "--run", str(path), "--json"]
-    done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(SOURCE)}, check=True)
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    done = subprocess.run(words, capture_output=True, text=True, env=environment, check=True)
     result = json.loads(done.stdout)
     assert result["state"] == "finished" and result["generation"] == 6 and result["episodes"] == 4
     assert "generation 5/6" in done.stderr  # progress stays off standard output
@@ -72,7 +73,8 @@ def test_a_policy_is_exported_and_recorded(clipup, run, tmp_path):
         assert done.returncode == 0, done.stderr
         described = json.loads(done.stdout)
         assert described["returns"] == evaluated  # the very episodes that evaluate runs
-        frames = list(imageio.get_reader(tmp_path / name))
+        with imageio.get_reader(tmp_path / name) as reader:
+            frames = [frame for frame in reader]  # noqa: C416  (list() asks for its length, which is infinite)
         assert len(frames) == described["frames"] > 2
         assert frames[0].std() > 5 and np.abs(frames[0].astype(int) - frames[-1]).max() > 50
     assert sorted(path.name for path in tmp_path.iterdir()) == [
@@ -116,16 +118,17 @@ def test_the_score_of_the_last_generation_is_known_even_off_schedule_and_stays_o
     assert result.score is not None and all(record.score is None for record in result.records)
 
 
-def test_a_second_process_is_refused(clipup, start_clipup, tmp_path):
+def test_a_second_process_is_refused(start_clipup, tmp_path, capsys):
     process = start_clipup("train", "CartPole-v1", "--generations", 100_000, "--run", "busy")
     deadline = time.monotonic() + 60
     while not (tmp_path / "busy" / "policy.safetensors").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
-    for words in (["resume", "busy"], ["train", "CartPole-v1", "--run", "busy"]):
-        done = clipup(*words)
-        assert done.returncode == 2 and len(done.stderr.splitlines()) == 1 and "Traceback" not in done.stderr
-    assert "working on this run" in clipup("resume", "busy").stderr
-    assert json.loads(clipup("runs", "busy", "--json").stdout)["runs"][0]["state"] == "running"
+    for words, expected in ((["resume"], "working on this run"), (["train", "CartPole-v1", "--run"], "already exists")):
+        assert main([*words, str(tmp_path / "busy")]) == 2
+        errors = capsys.readouterr().err
+        assert expected in errors and len(errors.splitlines()) == 1
+    assert main(["runs", str(tmp_path / "busy"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["runs"][0]["state"] == "running"
     process.send_signal(signal.SIGTERM)
     assert process.wait(30) == 143
 
@@ -149,7 +152,8 @@ def test_a_full_disk_is_reported_and_loses_nothing(clipup, tmp_path):
 def test_a_file_system_without_space_is_reported_and_loses_nothing(clipup, tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], capture_output=True).returncode:
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("tmpfs cannot be mounted here")
     try:
         command = [*QUICK, "--checkpoint-seconds", 0, "--generations", 400, "--evaluate-every", 100, "--quiet"]
@@ -171,35 +175,35 @@ def test_a_directory_that_cannot_be_written_is_reported(clipup, tmp_path):
         assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
 
 
-def test_works_without_home_terminal_and_with_a_read_only_source_tree(tmp_path):
+@pytest.fixture
+def read_only_source(tmp_path):
+    """The source tree where nobody, root included, can write."""
     source = tmp_path / "source"
-    shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns("__pycache__"))
+    if os.geteuid() == 0:
+        source.mkdir()
+        if subprocess.run(["mount", "--bind", SOURCE, source], capture_output=True, check=False).returncode:
+            pytest.skip("nothing can be mounted here")
+        subprocess.run(["mount", "-o", "remount,bind,ro", source], check=True)
+        yield source
+        subprocess.run(["umount", "--lazy", source], check=True)
+        return
+    shutil.copytree(SOURCE, source)
     for path in [source, *source.rglob("*")]:
         path.chmod(0o555 if path.is_dir() else 0o444)
-    place = tmp_path / "place"
-    place.mkdir()
-    place.chmod(0o777)
+    yield source
 
-    def become_nobody() -> None:
-        os.setsid()  # no controlling terminal
-        if os.geteuid() == 0:
-            user = pwd.getpwnam("nobody")
-            os.setgid(user.pw_gid)
-            os.setuid(user.pw_uid)
 
-    for parent in tmp_path.parents:
-        if str(parent).startswith("/tmp/"):
-            parent.chmod(parent.stat().st_mode | 0o555)
-    tmp_path.chmod(0o755)
-    environment = {"PYTHONPATH": str(source), "PATH": "/usr/bin:/bin"}
+def test_works_without_home_terminal_and_with_a_read_only_source_tree(read_only_source, tmp_path):
     words = [sys.executable, "-m", "clipup", *map(str, QUICK), "--run", "run"]
+    environment = {"PYTHONPATH": str(read_only_source), "PATH": "/usr/bin:/bin"}
+    with pytest.raises(OSError, match="Read-only|denied"):
+        (read_only_source / "file").write_text("")
     done = subprocess.run(
-        words, cwd=place, env=environment, preexec_fn=become_nobody, stdin=subprocess.DEVNULL, capture_output=True,
+        words, cwd=tmp_path, env=environment, start_new_session=True, stdin=subprocess.DEVNULL, capture_output=True,
         text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-2].startswith("finished (6 generations)")
-    assert not list(source.rglob("__pycache__"))
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import TextIO
 
@@ -57,8 +58,7 @@ class PlainDisplay:
         """Nothing to do: whoever started the run says how it ended."""
 
     def _write(self, line: str) -> None:
-        self._stream.write(line + "\n")
-        self._stream.flush()
+        write_line(self._stream, line)
 
 
 class WarningDisplay:
@@ -75,10 +75,17 @@ class WarningDisplay:
 
     def message(self, text: str) -> None:
         """Show a message."""
-        self._stream.write(text + "\n")
+        write_line(self._stream, text)
 
     def end(self, status: Status) -> None:
         """Nothing."""
+
+
+def write_line(stream: TextIO, line: str) -> None:
+    """Write and flush a line. A reader who has gone (a closed terminal or pipe) must not end a run."""
+    with contextlib.suppress(OSError, ValueError):
+        stream.write(line + "\n")
+        stream.flush()
 
 
 def headline(info: RunInfo) -> str:

@@ -117,6 +117,8 @@ def start(
     comment: str = "",
 ) -> TrainingResult:
     """Run a configuration from its beginning, in a new directory or in none."""
+    if directory is not None:
+        directory.check_new()  # again when it is made; but so nobody waits for environments first
 
     def store() -> Storage:
         if directory is None:
@@ -136,6 +138,7 @@ def proceed(
     comment: str = "",
 ) -> TrainingResult:
     """Go on with the run in `directory`."""
+    directory.check_free()
 
     def store() -> Storage:
         directory.open()

@@ -87,12 +87,11 @@ class RunDirectory:
 
     def create(self, config: RunConfig, comment: str = "") -> None:
         """Make the directory of a new run and lock it. One that holds anything is refused and left as it is."""
-        leftovers = {self.lock_path.name, self.config_path.name + TEMPORARY_SUFFIX}
+        self.check_new()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            self._refuse_unless_only(leftovers)
             self._acquire()
-            self._refuse_unless_only(leftovers)  # another process may have come, run and gone in between
+            self.check_new()  # another process may have come, run and gone in between
             self.checkpoints_path.mkdir(exist_ok=True)
         except (FileExistsError, NotADirectoryError):
             raise RunExists(f"{self.path} already exists and is not a directory; choose another --run") from None
@@ -100,11 +99,21 @@ class RunDirectory:
             raise cannot_write(self.path, error) from error
         write_atomically(self.config_path, format_config(config, comment=comment).encode("utf-8"))
 
-    def _refuse_unless_only(self, leftovers: set[str]) -> None:
-        if {entry.name for entry in self.path.iterdir()} - leftovers:
-            raise RunExists(
-                f"{self.path} already exists; go on with it: clipup resume {self.path}, or choose another --run"
-            )
+    def check_new(self) -> None:
+        """Refuse a path that holds anything but what a run leaves that was killed before it began."""
+        leftovers = {self.lock_path.name, self.config_path.name + TEMPORARY_SUFFIX}
+        try:
+            if {entry.name for entry in self.path.iterdir()} <= leftovers:
+                return
+        except FileNotFoundError:
+            return
+        except NotADirectoryError:
+            raise RunExists(f"{self.path} already exists and is not a directory; choose another --run") from None
+        except OSError as error:
+            raise cannot_write(self.path, error) from error
+        raise RunExists(
+            f"{self.path} already exists; go on with it: clipup resume {self.path}, or choose another --run"
+        )
 
     def open(self) -> None:
         """Lock the directory of an existing run."""
@@ -162,11 +171,23 @@ class RunDirectory:
             return False
         return False
 
+    def check_free(self) -> None:
+        """Refuse a run that a process works on now."""
+        if self.is_busy():
+            raise self._busy()
+
     def close(self) -> None:
         """Give the lock back."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+
+    def _busy(self) -> RunBusy:
+        try:
+            owner = self.lock_path.read_text("ascii", "replace")[:32].strip()
+        except OSError:
+            owner = ""
+        return RunBusy(f"{self.path}: process {owner or 'unknown'} is working on this run; wait or stop it")
 
     def _acquire(self) -> None:
         # The lock belongs to the open file, so the system drops it however the process ends, kill -9 included.
@@ -179,10 +200,8 @@ class RunDirectory:
                 if attempt + 1 < _LOCK_ATTEMPTS:
                     time.sleep(0.05)
                     continue
-                file.seek(0)
-                owner = file.read(32).decode("ascii", "replace").strip() or "unknown"
                 file.close()
-                raise RunBusy(f"{self.path}: process {owner} is working on this run; wait or stop it") from None
+                raise self._busy() from None
             except OSError:
                 file.close()
                 raise

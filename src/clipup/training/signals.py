@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM without half-done work.
+"""Ctrl-C, SIGTERM and a closed terminal (SIGHUP) without half-done work.
 
 The first signal ends an evaluation at once (an evaluation changes nothing, so it can be dropped anywhere) and waits
 for everything else. A second Ctrl-C is an ordinary `KeyboardInterrupt`: files are replaced whole, so all that can be
@@ -13,7 +13,7 @@ import threading
 from collections.abc import Generator
 from types import FrameType, TracebackType
 
-EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
+EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 
 class Interrupted(BaseException):
@@ -21,7 +21,7 @@ class Interrupted(BaseException):
 
 
 class Interruption:
-    """While entered, notes SIGINT and SIGTERM instead of dying from them.
+    """While entered, notes SIGINT, SIGTERM and SIGHUP instead of dying from them.
 
     In threads other than the main one, where Python allows no handlers, it does nothing.
     """
@@ -34,6 +34,8 @@ class Interruption:
     def __enter__(self) -> Interruption:
         if threading.current_thread() is threading.main_thread():
             for number in EXIT_CODES:
+                if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
+                    continue  # started with nohup: a closed terminal is to change nothing
                 self._previous[number] = signal.signal(number, self._handle)
         return self
 

@@ -102,7 +102,7 @@ HOSTILE = [
     '{"observation_size": 6, "action_size": 3, "hidden": "ab", "bias": 1, "activation": "__import__"}',
     '{"kind": "box", "size": 3, "shape": [3], "rescale": false, "start": 0, "dtype": "object"}',
     '{"kind": "box", "size": 3, "shape": [1000000000000], "rescale": false, "start": 0, "dtype": "float32"}',
-    '{"kind": "discrete", "size": 3, "low": [], "high": [], "shape": [], "rescale": false, "start": 1e400, "dtype": "V8"}',
+    '{"kind": "discrete", "size": 3, "low": [], "high": [], "shape": [], "rescale": false, "start": 1, "dtype": "V8"}',
 ]
 
 

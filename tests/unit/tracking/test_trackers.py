@@ -1,4 +1,6 @@
+import contextlib
 import io
+import os
 import sys
 import types
 from pathlib import Path
@@ -54,6 +56,18 @@ def test_quiet_leaves_messages_only():
     display.message("warning: x")
     display.end(Status("finished"))
     assert stream.getvalue() == "warning: x\n"
+
+
+def test_a_reader_who_has_gone_does_not_end_a_run():
+    reading, writing = os.pipe()
+    os.close(reading)
+    with contextlib.suppress(BrokenPipeError), os.fdopen(writing, "w") as stream:
+        display = PlainDisplay(stream)
+        display.begin(info())
+        display.generation(record(), CLOCK)
+    closed = io.StringIO()
+    closed.close()
+    PlainDisplay(closed).message("lost")
 
 
 def test_the_live_display_draws_everything_that_it_should():

@@ -23,7 +23,7 @@ class Bowl:
     """Fitness is minus the squared distance from ones; each candidate makes as many steps as `steps` says."""
 
     network: Network = field(default_factory=lambda: Network(2, 1))
-    actions: Actions = Actions("box", 1, (-1.0,), (1.0,), (1,))
+    actions: Actions = field(default_factory=lambda: Actions("box", 1, (-1.0,), (1.0,), (1,)))
     engine: str = "fake"
     description: str = "here"
     sum_blocks: None = None

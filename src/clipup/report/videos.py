@@ -13,6 +13,8 @@ from clipup.report.model import PageData, short_names
 from clipup.report.runs import LoadedRun
 
 SECONDS = 15.0
+TRIES = 3
+"""How many runs without a policy, or that cannot be rendered, are passed over before giving up."""
 
 
 def embedded_videos(runs: Sequence[LoadedRun], *, limit: int, warn: Callable[[str], None]) -> list[PageData]:
@@ -24,7 +26,9 @@ def embedded_videos(runs: Sequence[LoadedRun], *, limit: int, warn: Callable[[st
     order = sorted(range(len(runs)), key=lambda place: -_score(runs[place]))
     names = short_names(runs)
     videos: list[PageData] = []
-    for place in order[:limit]:
+    for place in order[: limit + TRIES]:
+        if len(videos) >= limit:
+            break
         try:
             videos.append(_video(runs[place], names[place]))
         except (ClipUpError, OSError) as error:

@@ -75,7 +75,7 @@ def test_a_policy_is_exported_and_recorded(clipup, run, tmp_path):
         assert described["returns"] == evaluated  # the very episodes that evaluate runs
         with imageio.get_reader(tmp_path / name) as reader:
             frames = [frame for frame in reader]  # noqa: C416  (list() asks for its length, which is infinite)
-        assert len(frames) == described["frames"] > 2
+        assert 2 < len(frames) <= described["frames"]  # a gif holds equal frames once, for longer
         assert frames[0].std() > 5 and np.abs(frames[0].astype(int) - frames[-1]).max() > 50
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         *("copy.safetensors", "policy.onnx", "video.gif", "video.mp4"),

@@ -87,7 +87,7 @@ class RunConfig:
     normalize: bool = _setting(True, Setting("policy", "normalize observations by their running mean and stdev"))
 
     max_speed: float = _setting(
-        0.15, Setting("search", "THE number to tune: longest step of the center per generation", above=0)
+        0.05, Setting("search", "THE number to tune: longest step of the center per generation", above=0)
     )
     step_ratio: float = _setting(0.5, Setting("search", "step_size = step_ratio * max_speed", above=0))
     step_size: float | None = _setting(

@@ -32,7 +32,7 @@ def test_train_has_a_flag_for_every_setting(capsys):
     for name in settings():
         if name not in ("env", "env_options"):
             assert "--" + name.replace("_", "-") in text
-    assert "(default: 0.15)" in text and "--env.KEY" in text
+    assert "(default: 0.05)" in text and "--env.KEY" in text
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_plain_lines_show_every_evaluation_and_not_more_than_a_line_every_few_se
     display.message("look")
     display.end(Status("finished"))
     lines = stream.getvalue().splitlines()
-    assert lines[0].startswith("CartPole-v1: linear-bias, 10 parameters, max_speed 0.15, seed 0")
+    assert lines[0].startswith("CartPole-v1: linear-bias, 10 parameters, max_speed 0.05, seed 0")
     assert [line.split()[1] for line in lines[1:-1]] == ["1/10", "5/10"]
     for words in ("population 20", "score 7.00 ± 0.5", "speed 0.1/0.15", "stdev 2", "12.3k steps/s", "left"):
         assert words in lines[2]

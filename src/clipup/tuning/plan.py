@@ -2,7 +2,7 @@
 
 1. *Scan.* Values spread geometrically over the range, one seed each. All get a fifth of a run, the better half of them
    half a run, the best quarter a whole one. If the best stands clearly at an end of the range, it is extended.
-2. *Refine.* The values half a step to either side of the best are tried in the same way.
+2. *Refine.* The values half a step to either side of the best get a whole run.
 3. *Finalists.* The best three get two more seeds, the best two of them another two: one seed says little.
 
 The search sees runs only through `Evaluator`, whose answers do not depend on when it is asked. So going on after an
@@ -102,7 +102,7 @@ def scan_cost(points: int) -> float:
 
 def planned_cost(settings: SearchSettings, *, with_extra: bool) -> float:
     """About how many whole runs' worth a search takes; at most its budget."""
-    refine = 2 * HALF_SHARE + 2 * (WHOLE - HALF_SHARE)
+    refine = 2 * WHOLE
     finalists = FINALISTS[0][0] * (FINALISTS[0][1] - 1) + FINALISTS[1][0] * (FINALISTS[1][1] - FINALISTS[0][1])
     return min(settings.budget, scan_cost(settings.points) + refine + finalists + settings.extra * with_extra)
 
@@ -126,7 +126,8 @@ def search(
             break
         race.run([Point(_round(best.max_speed * outward))])
     best = race.best()
-    race.run([Point(_round(best.max_speed / math.sqrt(step))), Point(_round(best.max_speed * math.sqrt(step)))])
+    # Neighbours of the best are good by all likelihood, and a fifth of a run says too little to tell them apart.
+    race.run_whole([Point(_round(best.max_speed / math.sqrt(step))), Point(_round(best.max_speed * math.sqrt(step)))])
     if suggest is not None:
         best = race.best()
         for number in range(settings.extra):
@@ -152,6 +153,12 @@ class _Race:
             self._advance(point, HALF_SHARE)
         for point in self._better_half(survivors, HALF_SHARE):
             self._advance(point, WHOLE)
+
+    def run_whole(self, points: Sequence[Point]) -> None:
+        """Run points to the end, whatever they look like on the way."""
+        for point in points:
+            for share in (SCAN_SHARE, HALF_SHARE, WHOLE):
+                self._advance(point, share)
 
     def best(self) -> Point:
         """The best point that was run to the end, or as far as any."""

@@ -24,9 +24,12 @@ function showTiles(data) {
     tiles.push(tile('Best score', formatValue(run.best_score), 'of any evaluation'));
     tiles.push(tile('Generations', formatCount(run.generation), stateText(run)));
   } else {
-    const best = data.groups.map((group) => ({ group, score: medianScore(data, group) })).filter((entry) => Number.isFinite(entry.score)).sort((one, two) => two.score - one.score)[0];
+    // Scores of different tasks have nothing to do with each other.
+    const tasks = data.settings.find((row) => row.name === 'env');
+    const one = !tasks || !tasks.differs;
+    const best = one && data.groups.map((group) => ({ group, score: medianScore(data, group) })).filter((entry) => Number.isFinite(entry.score)).sort((one, two) => two.score - one.score)[0];
     if (best) tiles.push(tile(data.groups.length > 1 ? 'Best median score' : 'Median score', formatValue(best.score), data.groups.length > 1 ? best.group.label : `of ${known.length} runs`));
-    if (known.length) tiles.push(tile('Range of scores', `${formatValue(Math.min(...known.map((run) => run.score)))} to ${formatValue(Math.max(...known.map((run) => run.score)))}`, 'over all runs'));
+    if (known.length && one) tiles.push(tile('Range of scores', `${formatValue(Math.min(...known.map((run) => run.score)))} to ${formatValue(Math.max(...known.map((run) => run.score)))}`, 'over all runs'));
     tiles.push(tile('Runs', formatCount(data.runs.length), stateCounts(data)));
   }
   const sum = (name) => data.runs.reduce((total, run) => total + (run[name] || 0), 0);

@@ -59,6 +59,7 @@ def main() -> None:
     commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True, cwd=HERE)
     found = {
         "generations": arguments.generations,
+        "max episode steps": arguments.max_episode_steps,
         "interactions": steps,
         "megabytes after generation 1": memory[0],
         "megabytes after the first tenth": memory[len(memory) // 10],

@@ -86,6 +86,8 @@ class Contest:
         self._normalize = normalize
         self._statistics: Statistics | None = None
         self.interactions = 0
+        # Counted on when the search starts again, as in a long run: pools last for many generations.
+        self._generations = 0
         rows = self._search().batch().candidates(0, min(self.lanes, population_size))
         self._simulator = _Simulator(task, self._engine, self.network, rows, self.threads)
 
@@ -133,13 +135,14 @@ class Contest:
             self.network,
             search.ask(),
             seed=search.seed,
-            generation=search.generation,
+            generation=self._generations,
             statistics=normalizer.statistics() if self._normalize else None,
             collect_moments=self._normalize,
         )
         if outcomes.moments is not None:
             normalizer.merge(outcomes.moments)
         search.tell(outcomes.fitness)
+        self._generations += 1
         return int(outcomes.interactions.sum())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from typing import Any, cast
 
@@ -10,6 +11,7 @@ import numpy as np
 from clipup.errors import EnvironmentFault, InvalidArgument, MissingDependency
 from clipup.policies.actions import Actions
 from clipup.rollout import registry
+from clipup.rollout.noise import chatter_to_stderr
 from clipup.rollout.task import Task
 
 
@@ -19,11 +21,14 @@ def make_ready(task: Task) -> Any:
     Some environments load their world at the first reset and only restore it at later ones, which is not the same to
     the last bit (Bullet's: 3e-7 in one observation). After this, every episode starts from a later one.
     """
-    environment = make_environment(task)
-    try:
-        environment.reset(seed=0)
-    except Exception as error:
-        raise EnvironmentFault(f"{task.label} failed in its first reset: {one_line(error)}") from error
+    with chatter_to_stderr():
+        environment = make_environment(task)
+        try:
+            environment.reset(seed=0)
+        except Exception as error:
+            with contextlib.suppress(Exception):
+                environment.close()
+            raise EnvironmentFault(f"{task.label} failed in its first reset: {one_line(error)}") from error
     return environment
 
 

@@ -178,7 +178,7 @@ class _Race:
 
     def complete(self) -> list[Point]:
         """Points that were run to the end, the best first."""
-        done = [point for point, values in self.values.items() if WHOLE in values]
+        done = [point for point, values in self.values.items() if values.get(WHOLE, -math.inf) > -math.inf]
         return sorted(done, key=lambda point: -self.values[point][WHOLE])
 
     def _advance(self, point: Point, share: float) -> None:

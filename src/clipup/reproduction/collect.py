@@ -72,6 +72,7 @@ def read_run(run: PlannedRun, out: Path, experiment: Experiment) -> RunResult | 
         scores=tuple(value for _, value in evaluated),
         speeds=tuple(record.speed for record in records) if "speeds" in experiment.figures else (),
         speed_peak=max(record.speed for record in records),
+        stdev_norm=last.stdev_norm,
         workers=RunDirectory(path).read_config().workers,
     )
 

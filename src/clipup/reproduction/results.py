@@ -37,6 +37,8 @@ class RunResult:
     speeds: tuple[float, ...] = ()
     """Of every generation, where the experiment looks at them."""
     speed_peak: float | None = None
+    stdev_norm: float | None = None
+    """Norm of the search's standard deviation after the last generation."""
     workers: int | None = None
     """Cores that it had to itself, or shared with whatever else the machine did."""
 

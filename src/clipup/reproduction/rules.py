@@ -48,10 +48,13 @@ def mean_score(claim: Claim, groups: Groups) -> Finding:
 
 
 def even(claim: Claim, groups: Groups) -> Finding:
-    """Every group's mean lies within so many percent of the first one's."""
+    """Every group's mean lies within so many percent of the first one's; the interval is that of the lowest."""
     percents = _percents([groups[name] for name in claim.groups])
     found = f"{min(percents):.2f} % to {max(percents):.2f} %"
-    return Finding(found, "", all(abs(percent - 100.0) <= claim.number("percent") for percent in percents))
+    lowest = groups[claim.groups[int(np.argmin(percents))]].final_scores
+    loss = percent_reduction(groups[claim.groups[0]].final_scores, lowest, confidence=0.95)[1]
+    interval = f"lowest: {100.0 - loss.high:.1f} … {100.0 - loss.low:.1f} %"
+    return Finding(found, interval, all(abs(percent - 100.0) <= claim.number("percent") for percent in percents))
 
 
 def drop(claim: Claim, groups: Groups) -> Finding:

@@ -60,3 +60,14 @@ def test_bullet_s_time_on_64_cores_is_projected_from_the_pace_of_its_runs(
     page = build_page(tmp_path, tmp_path / "page.md")
     assert "from 20 at the first evaluation to 80 at the last" in page
     assert "At the 500 interactions a second and core" in page and "would take 6.5 and 8.7 hours on 64 cores" in page
+
+
+def test_what_the_scale_does_to_the_standard_deviation_is_told(make_results: MakeResults, tmp_path: Path) -> None:
+    scales = ("ranks", "raw", "times-1000", "over-1000")
+    runs = {
+        f"clipup-{scale}": [run_result(1, 9.0, stdev_norm=norm)]
+        for scale, norm in zip(scales, (4, 1, 2, 3), strict=True)
+    }
+    (tmp_path / "fitness-scale.json").write_bytes(encode(make_results("fitness-scale", runs)))
+    page = build_page(tmp_path, tmp_path / "page.md")
+    assert "fitness ranking 4.00 (4.00 … 4.00); raw rewards 1.00" in page

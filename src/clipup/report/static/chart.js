@@ -65,7 +65,7 @@ class Chart {
     const clip = `clip${this.number}`;
     this.overlay = svg('g', { class: 'overlay' });
     this.plot.replaceChildren(
-      svg('defs', {}, svg('clipPath', { id: clip }, svg('rect', { x: left - 1, y: 0, width: right - left + 2, height: bottom + 2 }))),
+      svg('defs', {}, svg('clipPath', { id: clip }, svg('rect', { x: left - 4, y: 0, width: right - left + 8, height: bottom + 4 }))),
       this.axes(yTicks, yLabels, xLow, xHigh, width, height),
       svg('g', { 'clip-path': `url(#${clip})` }, ...this.references(), ...drawn.flatMap((series) => this.shapes(series, xLow, xHigh))),
       this.overlay,

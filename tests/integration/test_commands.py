@@ -74,7 +74,7 @@ def test_a_policy_is_exported_and_recorded(clipup, run, tmp_path):
         described = json.loads(done.stdout)
         assert described["returns"] == evaluated  # the very episodes that evaluate runs
         with imageio.get_reader(tmp_path / name) as reader:
-            frames = [frame for frame in reader]  # noqa: C416  (list() asks for its length, which is infinite)
+            frames = [frame for frame in reader]  # list() would ask for its infinite length
         assert 2 < len(frames) <= described["frames"]  # a gif holds equal frames once, for longer
         assert frames[0].std() > 5 and np.abs(frames[0].astype(int) - frames[-1]).max() > 50
     assert sorted(path.name for path in tmp_path.iterdir()) == [
@@ -196,7 +196,7 @@ def read_only_source(tmp_path):
 def test_works_without_home_terminal_and_with_a_read_only_source_tree(read_only_source, tmp_path):
     words = [sys.executable, "-m", "clipup", *map(str, QUICK), "--run", "run"]
     environment = {"PYTHONPATH": str(read_only_source), "PATH": "/usr/bin:/bin"}
-    with pytest.raises(OSError, match="Read-only|denied"):
+    with pytest.raises(OSError, match=r"Read-only|denied"):
         (read_only_source / "file").write_text("")
     done = subprocess.run(
         words, cwd=tmp_path, env=environment, start_new_session=True, stdin=subprocess.DEVNULL, capture_output=True,

@@ -17,6 +17,9 @@ from clipup.executors.worker import Description
 TRIES = 3
 """Workers that may be lost on a single candidate before the run ends."""
 
+STARTS = 8
+"""Workers that may be lost in a row while they start, where there are few of them."""
+
 ENVPOOL_LEAST = 32
 """EnvPool steps candidates together, and is slow with few."""
 
@@ -181,7 +184,7 @@ class Foreman:
 
     def _lose_unready(self, reason: str) -> None:
         self._failed_starts += 1
-        if self._failed_starts >= TRIES * max(1, self._crew.size):
+        if self._failed_starts >= max(STARTS, TRIES * self._crew.size):
             raise EnvironmentFault(
                 f"{self._failed_starts} workers in a row were lost while they started; the last one {reason}"
             )

@@ -64,6 +64,7 @@ class RayCrew:
         self._wanted = workers
         self._members: dict[int, _Member] = {}
         self._count = 0
+        self._target = 1
         self._subject: Reference | None = None
         self._looked = -GROWTH_SECONDS
         self._closed = False
@@ -76,13 +77,13 @@ class RayCrew:
 
     @property
     def size(self) -> int:
-        """How many actors there are, those that are being started included."""
-        return len(self._members)
+        """How many actors there are meant to be."""
+        return max(self._target, len(self._members))
 
     @property
     def description(self) -> str:
         """How many actors on how many machines."""
-        actors, machines = self.size, self._cluster.machines()
+        actors, machines = len(self._members), self._cluster.machines()
         return f"Ray, {actors} actor{'s' if actors > 1 else ''} on {machines} machine{'s' if machines > 1 else ''}"
 
     def publish(self, job: int, subject: Subject) -> None:
@@ -137,7 +138,7 @@ class RayCrew:
             return
         self._looked = time.monotonic()
         room = self._cluster.processors()
-        target = max(1, room if self._wanted is None else min(self._wanted, room))
+        target = self._target = max(1, room if self._wanted is None else min(self._wanted, room))
         while len(self._members) < target:
             self._count += 1
             actor = self._cluster.actor()

@@ -189,7 +189,7 @@ def test_a_candidate_that_ends_every_worker_ends_the_run_by_its_name(monkeypatch
 def test_workers_that_never_start_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("clipup.executors.foreman.TRIES", 3)
     foreman = Foreman(WildCrew(random.Random(3), 2.0, size=2), episode_timeout=None)
-    with pytest.raises(EnvironmentFault, match="6 workers in a row were lost while they started; the last one died"):
+    with pytest.raises(EnvironmentFault, match="8 workers in a row were lost while they started; the last one died"):
         foreman.meet()
 
 

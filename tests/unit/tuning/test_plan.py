@@ -73,8 +73,8 @@ def test_most_values_are_stopped_early() -> None:
     runs = MadeUp(hill(0.1))
     search(runs, SearchSettings())
     furthest = {point: share for (point, seed), share in runs.shares.items() if seed == 0}
-    assert sum(share == 0.2 for share in furthest.values()) >= 4
-    assert sum(share == 1.0 for share in furthest.values()) <= 5
+    assert sum(share == 0.5 for share in furthest.values()) >= 4
+    assert sum(share == 1.0 for share in furthest.values()) <= 6
 
 
 def test_searching_again_with_the_same_answers_makes_the_same_decisions() -> None:
@@ -83,7 +83,7 @@ def test_searching_again_with_the_same_answers_makes_the_same_decisions() -> Non
     assert one.log == two.log
 
 
-@pytest.mark.parametrize("budget", [4.0, 6.0, 9.0, 13.0, 20.0])
+@pytest.mark.parametrize("budget", [5.5, 7.0, 9.0, 13.0, 20.0])
 def test_the_budget_is_never_exceeded(budget: float) -> None:
     runs = MadeUp(hill(0.1), noise=5.0)
     search(runs, SearchSettings(budget=budget))
@@ -130,5 +130,5 @@ def test_impossible_settings_are_refused(settings: dict[str, float], message: st
 
 
 def test_the_plan_fits_its_default_budget() -> None:
-    assert scan_cost(8) == pytest.approx(8 * 0.2 + 4 * 0.3 + 2 * 0.5)
+    assert scan_cost(8) == pytest.approx(8 * 0.5 + 3 * 0.5)
     assert 10 < planned_cost(SearchSettings(), with_extra=True) <= 20

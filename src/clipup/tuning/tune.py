@@ -69,8 +69,9 @@ def tune(
     # A trial must be evaluated at the rungs of the search, and nothing else may end it.
     generations = config.generations
     every = config.evaluate_every if 0 < config.evaluate_every <= generations // 10 else max(1, generations // 10)
+    # What max_speed the configuration itself says plays no part, and must not make it another search.
     base = dataclasses.replace(
-        config, evaluate_every=every, target_score=None, total_interactions=None, time_limit=None
+        config, max_speed=1.0, evaluate_every=every, target_score=None, total_interactions=None, time_limit=None
     )
     _claim(folder, base)
     journal = Journal(folder / "journal.log", seed=config.seed, low=settings.low, high=settings.high, extra=extra)

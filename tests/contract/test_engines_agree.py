@@ -21,7 +21,7 @@ and 1200 further episodes (means -340 ± 4 and -346 ± 6) showed that to be chan
     ("env", "network", "scale"),
     [("LunarLanderContinuous-v3", "linear", 0.3), ("Walker2d-v4", "linear-bias", 0.1)],
 )
-@pytest.mark.parametrize("policy", [1, 2])
+@pytest.mark.parametrize("policy", [0, 1, 2])
 def test_mean_returns_lie_within_three_standard_errors(env: str, network: str, scale: float, policy: int) -> None:
     means: list[float] = []
     variances: list[float] = []

@@ -37,6 +37,21 @@ POPULATION, DIMENSION, OBSERVATIONS = 10_000, 3985, 44
 # -- bytes -------------------------------------------------------------------------------------------------------------
 
 
+def ranges_of_a_generation(where: str, workers: int, seconds: float) -> int:
+    """Return into how many ranges the paper's population is cut where a candidate takes so long."""
+    from clipup.executors.pace import Pace
+    from clipup.executors.processes import ProcessCrew
+    from clipup.executors.ray import RayCrew
+
+    crew = ProcessCrew if where == "processes" else RayCrew
+    pace, waiting, ranges = Pace(shortest=crew.shortest, longest=crew.longest), POPULATION, 0
+    pace.learn(1, seconds)
+    while waiting > 0:
+        waiting -= pace.size(waiting, workers)
+        ranges += 1
+    return ranges
+
+
 def loopback() -> int:
     """Bytes that went through the loopback device so far."""
     for line in Path("/proc/net/dev").read_text().splitlines():
@@ -86,24 +101,43 @@ def measure_bytes(where: str, policy: str) -> dict[str, float]:
         time.sleep(5.0)
         for member in crew._members.values():
             member.connection = CountedPipe(member.connection)  # type: ignore[assignment]
+    calls = 0
+    assign = crew.assign
+
+    def counted(member: int, assignment: Any) -> None:
+        nonlocal calls
+        calls += 1
+        assign(member, assignment)
+
+    crew.assign = counted  # type: ignore[method-assign]
     counter = loopback if where == "ray" else lambda: CountedPipe.total
     parameters = executor.network.parameter_count
     found: dict[int, list[float]] = {SMALL: [], LARGE: []}
     executor.evaluate(PGPE(dimension=parameters, population_size=SMALL, max_speed=0.1, seed=0).batch(), None)
-    for seed in range(5):
+    messages: list[float] = []
+    trainer: list[float] = []
+    for seed in range(9):
         for population, results in found.items():
-            began, before = time.perf_counter(), counter()
+            calls, began, own, before = 0, time.perf_counter(), time.process_time(), counter()
             executor.evaluate(
                 PGPE(dimension=parameters, population_size=population, max_speed=0.1, seed=seed).batch(), None
             )
             spent, used = time.perf_counter() - began, counter() - before
+            trainer.append((time.process_time() - own) / calls)
             idle = counter()
             time.sleep(min(spent, 2.0))
             results.append(used - (counter() - idle) / min(spent, 2.0) * spent)
+            messages.append((results[-1] - 24 * population) / calls)
     executor.close()
     small, large = (float(np.median(found[population])) for population in (SMALL, LARGE))
     each = (large - small) / (LARGE - SMALL)
-    return {"parameters": parameters, "a candidate": round(each, 1), "a generation": round(small - SMALL * each)}
+    return {
+        "parameters": parameters,
+        "a candidate, here": round(each, 1),
+        "a generation": round(small - SMALL * each),
+        "a range, beside 24 a candidate": round(float(np.median(messages))),
+        "trainer's processor seconds of a range": round(float(np.median(trainer)), 6),
+    }
 
 
 # -- the search --------------------------------------------------------------------------------------------------------
@@ -191,11 +225,18 @@ def main() -> None:
     # Humanoids that have not learned to walk fall long before 200 steps; the shortest generations are the worst case.
     generations = {f"{steps} steps an episode": POPULATION * steps * step for steps in (20, 100, 200)}
     traffic = {where: {policy: measure_bytes(where, policy) for policy in POLICIES} for where in ("processes", "ray")}
+    paper: dict[str, float] = {}
+    for where in traffic:
+        of_a_range = traffic[where]["mlp:64"]["a range, beside 24 a candidate"]
+        for workers in (2, 64):
+            ranges = ranges_of_a_generation(where, workers, 100 * step)
+            paper[f"{where}, {workers} workers"] = round(24 + of_a_range * ranges / POPULATION, 1)
     commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
     report = {
         "command": "python benchmarks/executors_overhead.py",
         "limits": LIMITS,
         "bytes": traffic,
+        "bytes of a candidate, the paper's Bullet setting at 100 steps an episode": paper,
         "search, processor seconds": parts,
         "search, total": search,
         "a step of HumanoidBulletEnv-v0, processor seconds": step,

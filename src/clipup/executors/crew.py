@@ -78,6 +78,11 @@ class Crew(Protocol):
         ...
 
     @property
+    def longest(self) -> float:
+        """How many seconds an assignment should last at most."""
+        ...
+
+    @property
     def size(self) -> int:
         """How many workers there are meant to be."""
         ...

@@ -139,7 +139,7 @@ class Foreman:
         if noun not in self._paces:
             together = self._limit is None and self._description is not None and self._description.engine == "envpool"
             least, most = (ENVPOOL_LEAST, None) if together else (2, None if self._limit is None else 2)
-            self._paces[noun] = Pace(least=least, most=most, shortest=self._crew.shortest)
+            self._paces[noun] = Pace(least=least, most=most, shortest=self._crew.shortest, longest=self._crew.longest)
         return self._paces[noun]
 
     @property

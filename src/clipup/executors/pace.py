@@ -2,7 +2,7 @@
 
 Two wishes pull apart: many, because each message costs time that is not simulation; few, because at the end of a batch
 everybody waits for the last one. So ranges are a share of what is left, and shrink with it, but last neither less than
-`shortest` (where that is still an even share) nor more than `LONGEST` (what is lost with a worker, or done for nothing
+`shortest` (where that is still an even share) nor more than `longest` (what is lost with a worker, or done for nothing
 by speculation).
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 
-LONGEST = 3.0
 SHARE = 3
 """A worker's range is this part of its even share of what is left."""
 
@@ -22,14 +21,17 @@ class Pace:
     ----------
     least, most
         Never fewer than this: engines that step many candidates at once are slow with few. Never more than that.
-    shortest
-        Seconds that a range should last at least: some fifty times what a message costs.
+    shortest, longest
+        Seconds that a range should last at least (some fifty times what a message costs) and at most.
     """
 
-    def __init__(self, *, least: int = 2, most: int | None = None, shortest: float = 0.01) -> None:
+    def __init__(
+        self, *, least: int = 2, most: int | None = None, shortest: float = 0.01, longest: float = 3.0
+    ) -> None:
         self._least = least
         self._most = most
         self._shortest = shortest
+        self._longest = longest
         self._seconds: float | None = None
 
     def learn(self, count: int, seconds: float) -> None:
@@ -43,7 +45,7 @@ class Pace:
         if self._seconds is None:
             return self._least
         workers, each = max(workers, 1), max(self._seconds, 1e-9)
-        wished = min(waiting / (SHARE * workers), LONGEST / each)
+        wished = min(waiting / (SHARE * workers), self._longest / each)
         size = math.ceil(max(wished, min(self._shortest / each, waiting / workers)))
         size = max(self._least, size + size % 2)
         return size if self._most is None else min(size, self._most)

@@ -49,6 +49,7 @@ class ProcessCrew:
 
     depth = 2
     shortest = 0.01
+    longest = 3.0
 
     def __init__(self, setup: Setup, workers: int) -> None:
         if workers < 1:

@@ -44,6 +44,7 @@ class WildCrew:
     size: int = 3
     depth: int = 2
     shortest: float = 0.01
+    longest: float = 3.0
     description: str = "a wild crew"
     poison: int | None = None
     count: int = 0

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clipup.executors.pace import LONGEST, Pace
+from clipup.executors.pace import Pace
 from clipup.executors.ranges import Ranges, Span
 
 
@@ -83,13 +83,13 @@ def test_pairs_stay_together_until_one_of_them_is_suspected() -> None:
 
 @given(waiting=st.integers(1, 10**6), workers=st.integers(1, 2000), each=st.floats(1e-7, 1e3))
 def test_a_range_is_even_and_a_fair_share_and_never_long(waiting: int, workers: int, each: float) -> None:
-    pace = Pace(least=2, shortest=0.01)
+    pace = Pace(least=2, shortest=0.01, longest=3.0)
     assert pace.size(waiting, workers) == 2, "nothing is known yet"
     pace.learn(4, 4 * each)
     size = pace.size(waiting, workers)
     assert size % 2 == 0
     assert 2 <= size <= max(2, waiting / workers + 2)
-    assert size == 2 or (size - 2) * each <= LONGEST
+    assert size == 2 or (size - 2) * each <= 3.0
 
 
 def test_ranges_shrink_towards_the_end_of_a_batch() -> None:

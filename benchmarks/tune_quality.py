@@ -36,7 +36,7 @@ TASKS: dict[str, dict[str, object]] = {
 }
 GRIDS = {
     "lunar-lander": (0.03, 0.1, 0.3, 1.0, 3.0),
-    "pendulum": (0.01, 0.03, 0.1, 0.3, 1.0, 3.0),
+    "pendulum": (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0),
 }
 SEEDS = 5
 # Grid, search and check use different seeds, so that no luck carries over.

@@ -29,7 +29,7 @@ def efficiency(workers: int, population: int, step: float, of_a_range: float, se
     dice = random.Random(seed)
     ranges: Ranges[None] = Ranges()
     ranges.add(0, population)
-    pace = Pace(shortest=RayCrew.shortest, longest=RayCrew.longest)
+    pace = Pace(share=RayCrew.share, message=RayCrew.message, longest=RayCrew.longest)
     pace.learn(1, 110 * step)
     idle = [(0.0, worker, (0, 0, 0.0)) for worker in range(workers)]  # when it is done, who, and with what
     heapq.heapify(idle)

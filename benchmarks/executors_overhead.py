@@ -44,7 +44,7 @@ def ranges_of_a_generation(where: str, workers: int, seconds: float) -> int:
     from clipup.executors.ray import RayCrew
 
     crew = ProcessCrew if where == "processes" else RayCrew
-    pace, waiting, ranges = Pace(shortest=crew.shortest, longest=crew.longest), POPULATION, 0
+    pace, waiting, ranges = Pace(share=crew.share, message=crew.message, longest=crew.longest), POPULATION, 0
     pace.learn(1, seconds)
     while waiting > 0:
         waiting -= pace.size(waiting, workers)
@@ -127,7 +127,8 @@ def measure_bytes(where: str, policy: str) -> dict[str, float]:
             idle = counter()
             time.sleep(min(spent, 2.0))
             results.append(used - (counter() - idle) / min(spent, 2.0) * spent)
-            messages.append((results[-1] - 24 * population) / calls)
+            subject = 2 * (len(crew._subject) + 4) if isinstance(crew, ProcessCrew) else 0
+            messages.append((results[-1] - subject - 24 * population) / calls)
     executor.close()
     small, large = (float(np.median(found[population])) for population in (SMALL, LARGE))
     each = (large - small) / (LARGE - SMALL)

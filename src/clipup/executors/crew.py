@@ -73,8 +73,13 @@ class Crew(Protocol):
         ...
 
     @property
-    def shortest(self) -> float:
-        """How many seconds an assignment should last at least."""
+    def share(self) -> float:
+        """How much smaller than an even share of what is left an assignment is."""
+        ...
+
+    @property
+    def message(self) -> float:
+        """How many seconds an assignment costs the trainer."""
         ...
 
     @property

@@ -121,8 +121,9 @@ class Foreman:
         speculative = bool(following) and ranges.first >= following.start
         # Smaller ranges where the work may turn out to be for nothing: all of them have to end before something else.
         workers = len(self._held) * (2 if speculative else 1)
-        size = self._pace().size(ranges.waiting, workers)
-        if spare and (speculative or ranges.waiting < size * workers):
+        pace = self._pace()
+        size = pace.size(ranges.waiting, workers)
+        if spare and (speculative or ranges.waiting < size * workers or not pace.is_short(size)):
             return  # at the end of a batch, a range that waits in one worker's hands would be missed by another
         span = ranges.take(size)
         if span is None:
@@ -139,7 +140,10 @@ class Foreman:
         if noun not in self._paces:
             together = self._limit is None and self._description is not None and self._description.engine == "envpool"
             least, most = (ENVPOOL_LEAST, None) if together else (2, None if self._limit is None else 2)
-            self._paces[noun] = Pace(least=least, most=most, shortest=self._crew.shortest, longest=self._crew.longest)
+            crew = self._crew
+            self._paces[noun] = Pace(
+                least=least, most=most, share=crew.share, message=crew.message, longest=crew.longest
+            )
         return self._paces[noun]
 
     @property

@@ -1,17 +1,23 @@
 """How many candidates go into one message.
 
-Two wishes pull apart: many, because each message costs time that is not simulation; few, because at the end of a batch
-everybody waits for the last one. So ranges are a share of what is left, and shrink with it, but last neither less than
-`shortest` (where that is still an even share) nor more than `longest` (what is lost with a worker, or done for nothing
-by speculation).
+Two wishes pull apart: many, because each message costs time that is not simulation, and all of them go through one
+trainer; few, because at the end of a batch everybody waits for the last one. So ranges are a share of what is left, and
+shrink with it. But none is so short (where it would be less than an even share) that its message counts, or that the
+trainer has not served all workers before the first is back; and none is longer than `longest`, which is what is lost
+with a worker, or done for nothing by speculation.
+
+The constants are those that did best in `benchmarks/executors_model.py`.
 """
 
 from __future__ import annotations
 
 import math
 
-SHARE = 3
-"""A worker's range is this part of its even share of what is left."""
+MESSAGES = 25
+"""A range lasts at least so many times as long as its message takes."""
+
+SPARE_SECONDS = 0.5
+"""Ranges shorter than this are handed out before they are needed: the way to the worker and back would be felt."""
 
 
 class Pace:
@@ -21,16 +27,27 @@ class Pace:
     ----------
     least, most
         Never fewer than this: engines that step many candidates at once are slow with few. Never more than that.
-    shortest, longest
-        Seconds that a range should last at least (some fifty times what a message costs) and at most.
+    share
+        A range is a worker's even share of what is left, over this.
+    message
+        Seconds that the trainer spends on a range.
+    longest
+        Seconds that a range should last at most.
     """
 
     def __init__(
-        self, *, least: int = 2, most: int | None = None, shortest: float = 0.01, longest: float = 3.0
+        self,
+        *,
+        least: int = 2,
+        most: int | None = None,
+        share: float = 3.0,
+        message: float = 0.0004,
+        longest: float = 3.0,
     ) -> None:
         self._least = least
         self._most = most
-        self._shortest = shortest
+        self._share = share
+        self._message = message
         self._longest = longest
         self._seconds: float | None = None
 
@@ -45,7 +62,12 @@ class Pace:
         if self._seconds is None:
             return self._least
         workers, each = max(workers, 1), max(self._seconds, 1e-9)
-        wished = min(waiting / (SHARE * workers), self._longest / each)
-        size = math.ceil(max(wished, min(self._shortest / each, waiting / workers)))
+        wished = min(waiting / (self._share * workers), self._longest / each)
+        shortest = self._message * max(MESSAGES, 1.5 * workers)
+        size = math.ceil(max(wished, min(shortest / each, waiting / workers)))
         size = max(self._least, size + size % 2)
         return size if self._most is None else min(size, self._most)
+
+    def is_short(self, size: int) -> bool:
+        """Return whether a range of that size is done before the next one could be sent for."""
+        return self._seconds is None or size * self._seconds < SPARE_SECONDS

@@ -48,7 +48,8 @@ class ProcessCrew:
     """
 
     depth = 2
-    shortest = 0.01
+    share = 3.0
+    message = 0.0004
     longest = 3.0
 
     def __init__(self, setup: Setup, workers: int) -> None:

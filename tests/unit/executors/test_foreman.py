@@ -43,7 +43,8 @@ class WildCrew:
     deaths: float
     size: int = 3
     depth: int = 2
-    shortest: float = 0.01
+    share: float = 3.0
+    message: float = 0.0004
     longest: float = 3.0
     description: str = "a wild crew"
     poison: int | None = None

@@ -83,7 +83,7 @@ def test_pairs_stay_together_until_one_of_them_is_suspected() -> None:
 
 @given(waiting=st.integers(1, 10**6), workers=st.integers(1, 2000), each=st.floats(1e-7, 1e3))
 def test_a_range_is_even_and_a_fair_share_and_never_long(waiting: int, workers: int, each: float) -> None:
-    pace = Pace(least=2, shortest=0.01, longest=3.0)
+    pace = Pace(least=2, message=0.0004, longest=3.0)
     assert pace.size(waiting, workers) == 2, "nothing is known yet"
     pace.learn(4, 4 * each)
     size = pace.size(waiting, workers)

@@ -15,6 +15,9 @@ from hypothesis import settings
 settings.register_profile("clipup", deadline=None, derandomize=True)
 settings.load_profile("clipup")
 
+# Collecting these for doctests would register their environments a second time, under another module name.
+collect_ignore = ["environments"]
+
 ENVIRONMENTS = str(Path(__file__).with_name("environments"))
 
 

@@ -1,5 +1,6 @@
 """The commands on a real run, from start to video."""
 
+import gc
 import json
 import os
 import resource
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -59,9 +61,19 @@ def test_the_environments_own_reward_is_evaluated_and_the_same_twice(clipup, run
     assert f"mean {first['mean']:.2f}" in plain.stdout
 
 
-def test_a_policy_is_exported_and_recorded(clipup, run, tmp_path):
+def frames_of(path: Path) -> list[np.ndarray]:
     import imageio.v2 as imageio
 
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # its reader leaves pipes to ffmpeg open
+        with imageio.get_reader(path) as reader:
+            frames = [np.asarray(frame) for frame in reader]
+        del reader
+        gc.collect()
+    return frames
+
+
+def test_a_policy_is_exported_and_recorded(clipup, run, tmp_path):
     assert clipup("export", run, "-o", "copy.safetensors").returncode == 0
     assert (tmp_path / "copy.safetensors").read_bytes() == (run / "policy.safetensors").read_bytes()
     assert clipup("export", run, "-o", "policy.onnx", "--quiet").stdout == ""
@@ -73,8 +85,7 @@ def test_a_policy_is_exported_and_recorded(clipup, run, tmp_path):
         assert done.returncode == 0, done.stderr
         described = json.loads(done.stdout)
         assert described["returns"] == evaluated  # the very episodes that evaluate runs
-        with imageio.get_reader(tmp_path / name) as reader:
-            frames = [frame for frame in reader]  # list() would ask for its infinite length
+        frames = frames_of(tmp_path / name)
         assert 2 < len(frames) <= described["frames"]  # a gif holds equal frames once, for longer
         assert frames[0].std() > 5 and np.abs(frames[0].astype(int) - frames[-1]).max() > 50
     assert sorted(path.name for path in tmp_path.iterdir()) == [
@@ -156,7 +167,7 @@ def test_a_file_system_without_space_is_reported_and_loses_nothing(clipup, tmp_p
     if subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("tmpfs cannot be mounted here")
     try:
-        command = [*QUICK, "--checkpoint-seconds", 0, "--generations", 400, "--evaluate-every", 100, "--quiet"]
+        command = [*QUICK, "--checkpoint-seconds", 0, "--generations", 120, "--evaluate-every", 100, "--quiet"]
         full = clipup(*command, "--max-episode-steps", 5, "--population", 4, "--run", disk / "run")
         assert full.returncode == 2 and "No space left" in full.stderr and len(full.stderr.splitlines()) == 1
         subprocess.run(["mount", "-o", "remount,size=10m", disk], check=True)

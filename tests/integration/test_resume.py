@@ -109,7 +109,7 @@ def test_a_signal_ends_a_run_within_seconds_and_it_resumes_to_the_same_bytes(
     assert output.splitlines()[-1].endswith("go on with: clipup resume long")
     assert "Traceback" not in errors
 
-    command = [*ENVPOOL, "--generations", 60]
+    command = [*ENVPOOL, "--generations", 25]
     process = start_clipup(*command, "--run", "stopped")
     wait_for(tmp_path / "stopped" / "policy.safetensors")
     process.send_signal(number)
@@ -121,7 +121,7 @@ def test_a_signal_ends_a_run_within_seconds_and_it_resumes_to_the_same_bytes(
 
 
 def test_a_second_interrupt_stops_at_once_and_loses_nothing_but_a_generation(clipup, start_clipup, tmp_path):
-    command = [*ENVPOOL, "--generations", 60]
+    command = [*ENVPOOL, "--generations", 25]
     process = start_clipup(*command, "--run", "stopped")
     wait_for(tmp_path / "stopped" / "policy.safetensors")
     process.send_signal(signal.SIGINT)

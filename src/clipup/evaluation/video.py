@@ -72,10 +72,13 @@ def record_video(
             returns.append(total)
         if writer is not None:
             writer.close()
+            writer = None
         temporary.replace(path)
     except OSError as error:
         raise FileFault(f"{path}: cannot be written: {error.strerror or error}") from error
     finally:
+        if writer is not None:
+            writer.close()
         temporary.unlink(missing_ok=True)
     return Video(path, count, rate, tuple(returns), engine)
 

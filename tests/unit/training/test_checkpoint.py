@@ -111,3 +111,21 @@ def test_unfinished_files_are_cleaned_up(tmp_path):
     write_checkpoint(tmp_path, make(1), keep=1)
     clean_up(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["generation-00000001.safetensors"]
+
+
+def test_two_hundred_random_corruptions_are_each_refused_in_one_line():
+    data = encode_checkpoint(make())
+    random = np.random.default_rng(0)
+    for _ in range(200):
+        damaged = bytearray(data)
+        position = int(random.integers(len(data)))
+        match int(random.integers(3)):
+            case 0:
+                damaged[position] ^= int(random.integers(1, 256))
+            case 1:
+                del damaged[position:]
+            case _:
+                damaged[position:position] = random.bytes(int(random.integers(1, 9)))
+        with pytest.raises(FileFault) as caught:
+            decode_checkpoint(bytes(damaged), "checkpoint")
+        assert "\n" not in str(caught.value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from clipup.errors import MissingDependency
-from clipup.tracking.protocol import RunInfo, measurements
+from clipup.tracking.protocol import RunInfo, measurements, starting
 from clipup.training.config import config_values
 from clipup.training.records import ClockRecord, Record
 from clipup.training.rundir import Status
@@ -24,9 +24,10 @@ class MlflowTracker:
 
     def begin(self, info: RunInfo) -> None:
         """Start a run of the experiment."""
-        self._library.set_experiment(self._experiment)
-        self._library.start_run(run_name=info.path.name if info.path is not None else None)
-        self._library.log_params({name: str(value) for name, value in config_values(info.config).items()})
+        with starting("MLflow", "check MLFLOW_TRACKING_URI, or leave --mlflow out"):
+            self._library.set_experiment(self._experiment)
+            self._library.start_run(run_name=info.path.name if info.path is not None else None)
+            self._library.log_params({name: str(value) for name, value in config_values(info.config).items()})
 
     def generation(self, record: Record, clock: ClockRecord) -> None:
         """Log every number of the generation."""

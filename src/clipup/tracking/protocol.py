@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from clipup.errors import InvalidArgument
 from clipup.training.config import RunConfig
 from clipup.training.records import ClockRecord, Record
 from clipup.training.rundir import Status
@@ -50,3 +53,13 @@ def measurements(record: Record, clock: ClockRecord) -> dict[str, float]:
     """Every number of a generation by name, those that are not known left out; booleans as 0 and 1."""
     values = {**dataclasses.asdict(record), **dataclasses.asdict(clock)}
     return {name: float(value) for name, value in values.items() if value is not None and name != "generation"}
+
+
+@contextmanager
+def starting(service: str, remedy: str) -> Iterator[None]:
+    """Turn whatever a tracking service raises when it starts into one line."""
+    try:
+        yield
+    except Exception as error:
+        reason = str(error).strip().split("\n", maxsplit=1)[0] or type(error).__name__
+        raise InvalidArgument(f"{service} did not start: {reason}; {remedy}") from error

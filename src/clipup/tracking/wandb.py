@@ -6,7 +6,7 @@ import hashlib
 from typing import Any
 
 from clipup.errors import MissingDependency
-from clipup.tracking.protocol import RunInfo, measurements
+from clipup.tracking.protocol import RunInfo, measurements, starting
 from clipup.training.config import config_values
 from clipup.training.records import ClockRecord, Record
 from clipup.training.rundir import Status
@@ -29,13 +29,14 @@ class WandbTracker:
         identity = None
         if info.path is not None:
             identity = hashlib.sha256(str(info.path.resolve()).encode()).hexdigest()[:16]
-        self._run = self._library.init(
-            project=self._project,
-            name=info.path.name if info.path is not None else None,
-            id=identity,
-            resume="allow",
-            config=config_values(info.config),
-        )
+        with starting("Weights & Biases", "log in, set WANDB_MODE=offline, or leave --wandb out"):
+            self._run = self._library.init(
+                project=self._project,
+                name=info.path.name if info.path is not None else None,
+                id=identity,
+                resume="allow",
+                config=config_values(info.config),
+            )
 
     def generation(self, record: Record, clock: ClockRecord) -> None:
         """Log every number of the generation."""

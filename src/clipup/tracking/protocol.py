@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,7 +56,7 @@ def measurements(record: Record, clock: ClockRecord) -> dict[str, float]:
 
 
 @contextmanager
-def starting(service: str, remedy: str) -> Iterator[None]:
+def starting(service: str, remedy: str) -> Generator[None]:
     """Turn whatever a tracking service raises when it starts into one line."""
     try:
         yield

@@ -11,6 +11,7 @@ import clipup
 SMALL = {"generations": 2, "population": 4, "seed": 1, "evaluate_every": 0, "max_episode_steps": 10}
 
 
+@pytest.mark.filterwarnings("ignore")  # MLflow's own, from the libraries below it
 def test_mlflow_keeps_every_generation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mlflow = pytest.importorskip("mlflow")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")

@@ -5,8 +5,9 @@
 **Bytes.** Populations of two sizes are evaluated for policies of very different sizes; the difference gives the bytes
 of one more candidate, what remains those of a generation. Processes: every message, counted where it is sent and
 received, its length prefix included. Ray: all traffic of the loopback device (calls, replies, Ray's own bookkeeping)
-less what flows while nothing is done; another program that uses the device meanwhile would be counted too. No moments
-are collected; they add 8 bytes and 16 for each observed number, by design.
+less what flows while nothing is done; another program that uses the device meanwhile would be counted too, unless this
+runs in a network of its own (``unshare -n sh -c 'ip link set lo up; python …'``). No moments are collected; they add 8
+bytes and 16 for each observed number, by design.
 
 **Search.** The paper's Bullet setting, 10,000 candidates of 3985 parameters and 44 observations: seconds of the
 processor to make the candidates, pack and unpack results, rank, sum the gradient, update, and merge moments; beside

@@ -5,7 +5,8 @@
 PYTHON is an interpreter that has evotorch (and pybullet-envs-gymnasium); without it the rival is left out. On Bullet's
 Humanoid and on Gymnasium's LunarLanderContinuous-v3, generations of one fixed search are evaluated by turns: in this
 process, by one and by two worker processes, by two Ray actors, and by EvoTorch's GymNE with two actors on the same
-environment, episode limit, kind of policy and population.
+environment, episode limit, kind of policy and population. The ceiling is two such single workers at once, each with a
+search of its own: what two processors of this machine give when nothing is shared.
 
 Ratios are taken within each round and their medians reported. The wall clock needs a quiet machine. The estimate beside
 it does not: the share of their time that workers were at work (both counted on the wall, so a busy machine stretches
@@ -23,6 +24,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -188,6 +190,14 @@ class Place:
         return sum(sum(process.cpu_times()[:2]) for process in family)
 
 
+def side_by_side(places: Sequence[Place]) -> dict[str, float]:
+    """One generation of each of several unrelated places, at the same time."""
+    with ThreadPoolExecutor(len(places)) as pool:
+        began = time.perf_counter()
+        rows = list(pool.map(Place.measure, places))
+        return {"steps": sum(row["steps"] for row in rows), "wall": time.perf_counter() - began}
+
+
 def compare(name: str, rounds: int, rival_python: str | None) -> dict[str, object]:
     """Measure all places by turns, and return medians and ratios."""
     work = WORKS[name]
@@ -199,25 +209,30 @@ def compare(name: str, rounds: int, rival_python: str | None) -> dict[str, objec
         "two actors": lambda: Place(work, 2, where="ray"),
     }
     places = {key: make() for key, make in makers.items()}
-    for place in places.values():
+    apart = [Place(work, 1, where="processes") for _ in range(2)]
+    for place in [*places.values(), *apart]:
         place.measure()
-    found: dict[str, list[dict[str, float]]] = {key: [] for key in [*places, *(["EvoTorch"] if rival else [])]}
+    found: dict[str, list[dict[str, float]]] = {
+        key: [] for key in [*places, "two apart", *(["EvoTorch"] if rival else [])]
+    }
     for number in range(rounds):
         for key, place in places.items():
             found[key].append(place.measure())
+        found["two apart"].append(side_by_side(apart))
         if rival:
             found["EvoTorch"].append(rival.measure())
         print(
             f"{name} {number + 1}/{rounds}:", {key: round(_rate(rows[-1])) for key, rows in found.items()}, flush=True
         )
     versions = rival.versions if rival else {}
-    for place in places.values():
+    for place in [*places.values(), *apart]:
         place.executor.close()
     if rival:
         rival.close()
     ratios = {
         "two processes over one": _ratio(found, "two processes", "one process"),
         "two processes over this process": _ratio(found, "two processes", "this process"),
+        "two apart over one (the machine's ceiling)": _ratio(found, "two apart", "one process"),
         "Ray over processes": _ratio(found, "two actors", "two processes"),
     }
     if rival:
@@ -233,6 +248,7 @@ def compare(name: str, rounds: int, rival_python: str | None) -> dict[str, objec
             key: statistics.median(row["share"] for row in rows) for key, rows in found.items() if key in places
         },
         "ratios, wall clock": ratios,
+        "rounds": {key: [round(_rate(row), 1) for row in rows] for key, rows in found.items()},
         "ratios, estimated": estimates,
         **versions,
     }

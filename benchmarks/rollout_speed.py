@@ -1,11 +1,16 @@
-"""Whole training generations: ours, EvoTorch's `GymNE` with 2 Ray actors, and the simulator alone, by turns in one run.
+"""Whole training generations: ours, EvoTorch's `GymNE` with 2 Ray actors, and two yardsticks, by turns in one run.
 
     python benchmarks/rollout_speed.py --rival-python PYTHON [--only ENV] [--seconds S] [--repeats N]
 
 PYTHON is an interpreter that has evotorch 0.6.1 and ray; without it the rival is left out. What counts as ours and as
 the rival's is everything between two updates: sampling, making and resetting environments, stepping, observation
-statistics, ranking, updating. The simulator alone is `clipup.rollout.bench`: every lane steps at every round, actions
-from fixed policies, no search. Bullet's Humanoid runs in one process on both sides.
+statistics, ranking, updating. Bullet's Humanoid runs in one process on both sides.
+
+The yardsticks: *the simulator alone* is `clipup.rollout.bench`, where every lane steps at every round (one that ends is
+reset and goes on), actions from fixed policies, no search. *The same calls* is what our generations asked of EnvPool,
+written down and asked again: the same resets and steps with the same actions, and nothing else. What lies between
+the two is the shape of the work (the last long episodes of a generation leave lanes idle; candidates that live long
+cost more physics); what lies between the second and ours is our own overhead.
 
 *First* generations start from a center of zeros, with the paper's settings. *Late* ones start from a good policy (from
 `benchmarks/policies/ENV.safetensors`, written by `clipup train`; left out where there is none), its observation
@@ -38,6 +43,8 @@ TARGETS = {  # times EvoTorch, share of the simulator alone
     "Humanoid-v4": (1.9, 0.93),
     "pybullet_envs_gymnasium:HumanoidBulletEnv-v0": (1.0, None),
 }
+
+RATIOS = ("ours over evotorch", "ours over simulator", "ours over same calls")
 
 
 @dataclass(frozen=True)
@@ -189,6 +196,75 @@ class Rival:
             self._process.kill()
 
 
+# -- the same calls ----------------------------------------------------------------------------------------------------
+
+
+class Tape:
+    """Every call that generations of training make to EnvPool, to be made again with nothing in between."""
+
+    def __init__(self, contest: Any, seconds: float) -> None:
+        from clipup.rollout import envpool, lanes
+        from clipup.rollout.pool import Pool
+
+        self._calls: list[tuple[Any, ...]] = []
+        self._pools: list[Any] = []  # with the arguments that they were made from
+        self._closed: set[int] = set()
+        tape = self
+
+        class Recorded(Pool):
+            def __init__(self, *arguments: Any) -> None:
+                self._number = len(tape._pools)
+                tape._pools.append(arguments)
+                tape._calls.append((tape._make, self._number))
+                super().__init__(*arguments)
+
+            def reset(self, slots: Any) -> None:
+                tape._calls.append((Pool.reset, self._number, slots.copy()))
+                super().reset(slots)
+
+            def send(self, slots: Any, actions: Any) -> None:
+                tape._calls.append((Pool.send, self._number, slots.copy(), actions.copy()))
+                super().send(slots, actions)
+
+            def receive(self) -> Any:
+                tape._calls.append((Pool.receive, self._number))
+                return super().receive()
+
+            def close(self) -> None:
+                tape._closed.add(self._number)
+                tape._calls.append((Pool.close, self._number))
+                super().close()
+
+        envpool.Pool = lanes.Pool = Recorded
+        try:
+            before = contest.interactions
+            contest.ours(seconds)
+            self._steps = contest.interactions - before
+        finally:
+            envpool.Pool = lanes.Pool = Pool
+
+    def _make(self, number: int) -> None:
+        from clipup.rollout.pool import Pool
+
+        self._made[number] = Pool(*self._pools[number])
+
+    def speed(self) -> float:
+        """Return steps per second of the calls alone; pools that last for many generations are made beforehand."""
+        self._made: dict[int, Any] = {}
+        for number in set(range(len(self._pools))) - self._closed:
+            self._make(number)
+        start = time.perf_counter()
+        for call, number, *arguments in self._calls:
+            if call != self._make:
+                call(self._made[number], *arguments)
+            elif number in self._closed:
+                self._make(number)
+        elapsed = time.perf_counter() - start
+        for pool in self._made.values():
+            pool.close()
+        return self._steps / elapsed
+
+
 # -- ours --------------------------------------------------------------------------------------------------------------
 
 
@@ -207,29 +283,30 @@ def measure(case: Case, center: np.ndarray | None, python: str | None, seconds: 
         max_speed=case.max_speed if center is None else 1e-9,
         normalize=case.normalize and center is None,
     )
-    rival = None
-    rounds: list[tuple[float, float, float]] = []
+    rival, tape = None, None
+    rounds: list[dict[str, float]] = []
     try:
         rival = Rival(python, case, center) if python else None
+        tape = Tape(contest, seconds) if contest.engine_name == "envpool" else None
         for repeat in range(repeats + 1):
-            turn = (contest.simulator(seconds), contest.ours(seconds), rival.speed(seconds) if rival else np.nan)
-            if repeat:
+            turn = {"simulator": contest.simulator(seconds), "ours": contest.ours(seconds)}
+            if tape is not None:
+                turn["same calls"] = tape.speed()
+            if rival is not None:
+                turn["evotorch"] = rival.speed(seconds)
+            if repeat:  # the first warms up
                 rounds.append(turn)
-            print(f"  {case.env} simulator {turn[0]:.0f} ours {turn[1]:.0f} rival {turn[2]:.0f}", flush=True)
+            print(f"  {case.env}", *(f"{name} {value:.0f}" for name, value in turn.items()), flush=True)
     finally:
         contest.close()
         if rival is not None:
             rival.close()
-    return {
-        "simulator": statistics.median(turn[0] for turn in rounds),
-        "ours": statistics.median(turn[1] for turn in rounds),
-        "evotorch": statistics.median(turn[2] for turn in rounds) if python else None,
-        "ours over simulator": statistics.median(turn[1] / turn[0] for turn in rounds),
-        "ours over evotorch": statistics.median(turn[1] / turn[2] for turn in rounds) if python else None,
-        "rounds": rounds,
-        "engine": contest.engine_name,
-        "lanes": contest.lanes,
-    }
+    found: dict[str, Any] = {name: statistics.median(turn[name] for turn in rounds) for name in rounds[0]}
+    for name in rounds[0].keys() - {"ours"}:
+        ratios = sorted(turn["ours"] / turn[name] for turn in rounds)
+        found[f"ours over {name}"] = statistics.median(ratios)
+        found[f"ours over {name}, spread"] = [ratios[0], ratios[-1]]
+    return {**found, "rounds": rounds, "engine": contest.engine_name, "lanes": contest.lanes}
 
 
 def versions(python: str | None) -> dict[str, str]:
@@ -286,8 +363,8 @@ def main() -> None:
                 continue
             found = measure(case, center, arguments.rival_python, arguments.seconds, arguments.repeats)
             results["tasks"].setdefault(case.env, {})[phase] = found
-            rival = f"{found['ours over evotorch']:.2f} times EvoTorch, " if arguments.rival_python else ""
-            print(f"{case.env}, {phase}: {rival}{found['ours over simulator']:.3f} of the simulator alone", flush=True)
+            ratios = {name: value for name, value in found.items() if name in RATIOS}
+            print(f"{case.env}, {phase}:", *(f"{name} {value:.3f}" for name, value in ratios.items()), flush=True)
     arguments.output.parent.mkdir(exist_ok=True)
     arguments.output.write_text(json.dumps(results, indent=1) + "\n")
 

@@ -22,9 +22,9 @@ from pathlib import Path
 import numpy as np
 
 from clipup.report import make_report
-from clipup.training.config import RunConfig
-from clipup.training.records import ClockRecord, Record, encode_line
-from clipup.training.toml import format_config
+from clipup.runs.config import RunConfig
+from clipup.runs.records import ClockRecord, Record, encode_line
+from clipup.runs.toml import format_config
 
 RUNS, GENERATIONS = 30, 1000
 

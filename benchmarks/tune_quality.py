@@ -26,11 +26,11 @@ from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
+from clipup.runs.config import RunConfig
+from clipup.runs.records import read_records
+from clipup.runs.resolve import resolve
+from clipup.runs.rundir import RunDirectory
 from clipup.training.api import proceed, start
-from clipup.training.config import RunConfig
-from clipup.training.records import read_records
-from clipup.training.resolve import resolve
-from clipup.training.rundir import RunDirectory
 from clipup.tuning import Progress, SearchSettings, tune
 from clipup.tuning.trials import run_value
 

@@ -21,7 +21,7 @@ import clipup.cli.train
 import clipup.rollout.envpool
 import clipup.rollout.gymnasium  # noqa: F401
 from clipup.cli.main import main
-from clipup.training import records
+from clipup.runs import records
 
 
 def die() -> None:

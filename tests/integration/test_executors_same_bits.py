@@ -47,7 +47,7 @@ def expected(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     """A run in this process, whose population grew in some generation."""
     run = tmp_path_factory.mktemp("inline") / "run"
     train(run, request.param, {"workers": 1})
-    records = clipup.training.records.read_records(run / "records.jsonl")
+    records = clipup.runs.records.read_records(run / "records.jsonl")
     assert max(record.population for record in records) > RUNS[request.param]["population"]
     return request.param, results(run)
 

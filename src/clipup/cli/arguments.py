@@ -6,7 +6,7 @@ import argparse
 from typing import NoReturn
 
 from clipup.errors import InvalidArgument
-from clipup.training.suggestions import did_you_mean
+from clipup.runs.suggestions import did_you_mean
 
 
 class OneLineParser(argparse.ArgumentParser):

@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def prepare(words: list[str]) -> tuple[list[str], dict[str, object]]:
     """Take ``--env.KEY VALUE`` out before argparse sees the words."""
-    from clipup.training.toml import parse_value
+    from clipup.runs.toml import parse_value
 
     rest, options = take_env_options(words)
     return rest, {"env_options": {name: parse_value(text) for name, text in options.items()}}

@@ -7,7 +7,7 @@ import argparse
 from clipup.cli.arguments import add_output_flags
 from clipup.cli.output import print_json, say, table
 from clipup.errors import MissingDependency, UnknownEnvironment
-from clipup.training.suggestions import nearest
+from clipup.runs.suggestions import nearest
 
 DESCRIPTION = """List the environments that can be trained on here, and the engine that would run each.
 
@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """List environments."""
     from clipup.rollout.registry import envpool_ids, gymnasium_ids
-    from clipup.training.presets import preset_for, presets
+    from clipup.runs.presets import preset_for, presets
 
     in_envpool, in_gymnasium = set(envpool_ids()), set(gymnasium_ids())
     if not in_envpool and not in_gymnasium:

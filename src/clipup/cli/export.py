@@ -9,7 +9,7 @@ from clipup.cli.arguments import add_output_flags
 from clipup.cli.output import print_json, say
 from clipup.errors import InvalidArgument
 from clipup.export.policy import encode_policy, policy_file, read_policy
-from clipup.training.files import write_atomically
+from clipup.runs.files import write_atomically
 
 DESCRIPTION = """Write a trained policy as one file.
 

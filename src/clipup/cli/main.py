@@ -8,7 +8,7 @@ import sys
 from clipup.cli.arguments import OneLineParser
 from clipup.cli.registry import COMMANDS
 from clipup.errors import ClipUpError, Diverged, EnvironmentFault
-from clipup.training.suggestions import did_you_mean
+from clipup.runs.suggestions import did_you_mean
 
 USAGE_ERROR = 2
 RUN_FAILED = 1

@@ -12,8 +12,8 @@ from clipup.export.policy import PolicyTask, policy_file, read_policy
 from clipup.policies import Policy
 from clipup.rollout import Task
 from clipup.rollout.task import EngineName
-from clipup.training.toml import parse_value
-from clipup.training.trust import check_import
+from clipup.runs.toml import parse_value
+from clipup.runs.trust import check_import
 
 
 def add_policy_arguments(parser: argparse.ArgumentParser) -> None:

@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     from clipup.report.page import render_page
     from clipup.report.runs import find_runs, load_run
     from clipup.report.videos import embedded_videos
-    from clipup.training.files import write_atomically
+    from clipup.runs.files import write_atomically
 
     runs = [load_run(path) for path in find_runs([Path(path) for path in arguments.runs])]
     data = page_data(runs)

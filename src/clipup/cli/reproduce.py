@@ -14,8 +14,8 @@ from clipup.reproduction.experiments import EXPERIMENTS
 from clipup.reproduction.page import build_page
 from clipup.reproduction.reproduce import Reproduction, Request, reproduce
 from clipup.reproduction.schedule import Progress
-from clipup.training.files import write_atomically
-from clipup.training.resolve import parse_flag
+from clipup.runs.files import write_atomically
+from clipup.runs.resolve import parse_flag
 
 DESCRIPTION = """Run an experiment of the ClipUp paper and show it beside the published values.
 

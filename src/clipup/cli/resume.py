@@ -7,8 +7,8 @@ import argparse
 from clipup.cli.arguments import add_output_flags
 from clipup.cli.running import carry_out, comment
 from clipup.cli.train import add_setting_flags, given_settings
+from clipup.runs.config import settings
 from clipup.training.api import CHANGEABLE, change_config, proceed
-from clipup.training.config import settings
 
 DESCRIPTION = """Go on with a run from its newest good checkpoint, to the same bits as if it had never stopped.
 
@@ -35,8 +35,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Resume."""
-    from clipup.training.rundir import RunDirectory
-    from clipup.training.trust import check_import
+    from clipup.runs.rundir import RunDirectory
+    from clipup.runs.trust import check_import
 
     directory = RunDirectory(arguments.run)
     config = directory.read_config()

@@ -9,9 +9,9 @@ from pathlib import Path
 from clipup.cli.arguments import add_output_flags
 from clipup.cli.output import print_json, say, table
 from clipup.errors import ClipUpError, FileFault
+from clipup.runs.records import Record, read_records
+from clipup.runs.rundir import RunDirectory
 from clipup.tracking.terminal import count, number
-from clipup.training.records import Record, read_records
-from clipup.training.rundir import RunDirectory
 
 DESCRIPTION = "Show the runs under DIR: task, seed, generation, interactions, last and best score, state."
 EXAMPLES = """examples:

@@ -8,7 +8,7 @@ from pathlib import Path
 from clipup.cli.arguments import add_output_flags, take_env_options
 from clipup.cli.output import say
 from clipup.cli.running import carry_out, comment
-from clipup.training.config import RunConfig, Setting, kinds, settings
+from clipup.runs.config import RunConfig, Setting, kinds, settings
 
 DESCRIPTION = """Train a policy on ENV and leave a run directory with its records, checkpoints and policy.
 
@@ -78,7 +78,7 @@ def add_setting_flags(parser: argparse.ArgumentParser, names: list[str]) -> None
 
 def given_settings(arguments: argparse.Namespace) -> dict[str, object]:
     """The settings that were given as flags."""
-    from clipup.training.resolve import parse_flag
+    from clipup.runs.resolve import parse_flag
 
     found: dict[str, object] = {}
     for name in settings():
@@ -92,7 +92,7 @@ def given_settings(arguments: argparse.Namespace) -> dict[str, object]:
 
 def prepare(words: list[str]) -> tuple[list[str], dict[str, object]]:
     """Take ``--env.KEY VALUE`` out before argparse sees the words."""
-    from clipup.training.toml import parse_value
+    from clipup.runs.toml import parse_value
 
     rest, options = take_env_options(words)
     return rest, {"env_options": {name: parse_value(text) for name, text in options.items()}} if options else {}
@@ -100,11 +100,11 @@ def prepare(words: list[str]) -> tuple[list[str], dict[str, object]]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Train."""
+    from clipup.runs.resolve import resolve
+    from clipup.runs.rundir import RunDirectory, next_free
+    from clipup.runs.toml import format_config, read_toml
+    from clipup.runs.trust import check_import
     from clipup.training.api import start
-    from clipup.training.resolve import resolve
-    from clipup.training.rundir import RunDirectory, next_free
-    from clipup.training.toml import format_config, read_toml
-    from clipup.training.trust import check_import
 
     file = read_toml(arguments.config) if arguments.config else None
     config, _ = resolve(given_settings(arguments), file=file, file_name=str(arguments.config), preset=arguments.preset)

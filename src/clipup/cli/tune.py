@@ -10,7 +10,7 @@ from clipup.cli.arguments import add_output_flags, take_env_options
 from clipup.cli.diagnose import finding_lines
 from clipup.cli.output import note, print_json, say
 from clipup.cli.train import add_setting_flags, given_settings
-from clipup.training.config import settings
+from clipup.runs.config import settings
 from clipup.tuning.plan import Point, SearchSettings, planned_cost
 from clipup.tuning.trials import Progress
 from clipup.tuning.tune import spread, tune
@@ -52,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def prepare(words: list[str]) -> tuple[list[str], dict[str, object]]:
     """Take ``--env.KEY VALUE`` out before argparse sees the words."""
-    from clipup.training.toml import parse_value
+    from clipup.runs.toml import parse_value
 
     rest, options = take_env_options(words)
     return rest, {"env_options": {name: parse_value(text) for name, text in options.items()}} if options else {}
@@ -60,8 +60,8 @@ def prepare(words: list[str]) -> tuple[list[str], dict[str, object]]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Search, and say what was found."""
-    from clipup.training.resolve import resolve
-    from clipup.training.rundir import next_free
+    from clipup.runs.resolve import resolve
+    from clipup.runs.rundir import next_free
 
     config, _ = resolve(given_settings(arguments), preset=arguments.preset)
     plan = SearchSettings(arguments.low, arguments.high, arguments.points, arguments.budget)

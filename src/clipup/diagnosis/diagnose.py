@@ -9,8 +9,8 @@ import numpy as np
 from clipup.diagnosis import distribution, fitness, gradient, speed
 from clipup.diagnosis.finding import SEVERITIES, Finding
 from clipup.diagnosis.trace import Trace
-from clipup.training.config import RunConfig
-from clipup.training.records import Record
+from clipup.runs.config import RunConfig
+from clipup.runs.records import Record
 
 Rule = Callable[[Trace], Iterator[Finding]]
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clipup.training.config import RunConfig
-from clipup.training.records import Record
+from clipup.runs.config import RunConfig
+from clipup.runs.records import Record
 
 Column = NDArray[np.float64]
 

@@ -6,9 +6,9 @@ import shlex
 from pathlib import Path
 
 from clipup.errors import ClipUpError
-from clipup.training.config import RunConfig, config_values, settings
-from clipup.training.resolve import resolve
-from clipup.training.toml import format_value
+from clipup.runs.config import RunConfig, config_values, settings
+from clipup.runs.resolve import resolve
+from clipup.runs.toml import format_value
 
 
 def train_command(config: RunConfig) -> str:

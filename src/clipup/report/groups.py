@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from clipup.report.runs import LoadedRun
-from clipup.training.config import settings as known_settings
+from clipup.runs.config import settings as known_settings
 
 _KNOWN = known_settings()
 # Where and how fast a run goes, and when it ends, does not make it another experiment.

@@ -11,7 +11,7 @@ from clipup.report.columns import columns
 from clipup.report.groups import group_runs, setting_rows
 from clipup.report.model import PageData, page_title, run_head, short_names
 from clipup.report.runs import LoadedRun, find_runs, load_run
-from clipup.training.rundir import RunDirectory
+from clipup.runs.rundir import RunDirectory
 
 _WATCHED = ("config.toml", "records.jsonl", "clock.jsonl", "status.json")
 Signature = tuple[tuple[int, int], ...]

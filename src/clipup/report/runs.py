@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from clipup.errors import ClipUpError, FileFault
-from clipup.training.config import RunConfig, config_values
-from clipup.training.records import LINE_LIMIT, ClockRecord, Record, decode_line
-from clipup.training.rundir import RunDirectory, Status
-from clipup.training.toml import read_toml
+from clipup.runs.config import RunConfig, config_values
+from clipup.runs.records import LINE_LIMIT, ClockRecord, Record, decode_line
+from clipup.runs.rundir import RunDirectory, Status
+from clipup.runs.toml import read_toml
 
 FILE_LIMIT = 512 * 1024 * 1024
 DEPTH_LIMIT = 4

@@ -44,7 +44,7 @@ def _video(run: LoadedRun, name: str) -> PageData:
     from clipup.export.policy import policy_file, read_policy
     from clipup.rollout import Task
     from clipup.rollout.task import EngineName
-    from clipup.training.trust import check_import
+    from clipup.runs.trust import check_import
 
     try:
         path = policy_file(str(run.path), best=True)

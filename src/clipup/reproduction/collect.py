@@ -12,8 +12,8 @@ from pathlib import Path
 from clipup.reproduction.experiments import Experiment, Group
 from clipup.reproduction.results import GroupResult, Provenance, Results, RunResult, decode, encode
 from clipup.reproduction.runs import PlannedRun
-from clipup.training.records import Record, read_clock, read_records
-from clipup.training.rundir import RunDirectory
+from clipup.runs.records import Record, read_clock, read_records
+from clipup.runs.rundir import RunDirectory
 
 LIBRARIES = ("clipup", "numpy", "envpool", "gymnasium", "mujoco", "pybullet", "pybullet-envs-gymnasium")
 

@@ -1,6 +1,6 @@
 """The paper's experiments as data: groups of runs, each a task's preset with a few settings changed.
 
-The presets (``clipup/training/presets``) hold the paper's hyperparameters of each task; an experiment says only how
+The presets (``clipup/runs/presets``) hold the paper's hyperparameters of each task; an experiment says only how
 its groups differ from them. Groups of different experiments with equal settings share their runs.
 """
 
@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from clipup.errors import InvalidArgument
-from clipup.training.config import Scalar
-from clipup.training.suggestions import did_you_mean
+from clipup.runs.config import Scalar
+from clipup.runs.suggestions import did_you_mean
 
 LUNAR_LANDER = "LunarLanderContinuous-v3"
 WALKER2D = "Walker2d-v4"

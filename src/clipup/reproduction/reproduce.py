@@ -18,9 +18,9 @@ from clipup.reproduction.runs import PlannedRun, plan
 from clipup.reproduction.schedule import Outcome, Progress, Schedule
 from clipup.reproduction.tables import Table, tables
 from clipup.reproduction.verdicts import Verdict, verdicts
-from clipup.training.files import write_atomically
-from clipup.training.records import Record, read_records
-from clipup.training.rundir import RunDirectory
+from clipup.runs.files import write_atomically
+from clipup.runs.records import Record, read_records
+from clipup.runs.rundir import RunDirectory
 
 POLICIES_FOLDER = "policies"
 

@@ -16,12 +16,12 @@ from pathlib import Path
 
 from clipup.errors import FileFault, InvalidArgument
 from clipup.reproduction.experiments import Experiment, Group
+from clipup.runs.config import RunConfig, config_values
+from clipup.runs.records import read_records
+from clipup.runs.resolve import resolve
+from clipup.runs.rundir import RunDirectory
+from clipup.runs.suggestions import did_you_mean
 from clipup.training.api import CHANGEABLE
-from clipup.training.config import RunConfig, config_values
-from clipup.training.records import read_records
-from clipup.training.resolve import resolve
-from clipup.training.rundir import RunDirectory
-from clipup.training.suggestions import did_you_mean
 
 RUNS_FOLDER = "runs"
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from clipup.errors import InvalidArgument
 from clipup.reproduction.runs import PlannedRun
 from clipup.reproduction.worker import END
-from clipup.training.toml import format_config
+from clipup.runs.toml import format_config
 
 POLL_SECONDS = 0.2
 FAILURES_TO_STOP = 3

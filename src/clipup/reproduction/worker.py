@@ -16,10 +16,10 @@ from pathlib import Path
 
 from clipup.errors import ClipUpError, FileFault
 from clipup.reproduction.runs import check_same_run
+from clipup.runs.config import RunConfig
+from clipup.runs.resolve import make_config
+from clipup.runs.rundir import RunDirectory
 from clipup.training.api import RunInterrupted, proceed, start
-from clipup.training.config import RunConfig
-from clipup.training.resolve import make_config
-from clipup.training.rundir import RunDirectory
 
 END = "END"
 

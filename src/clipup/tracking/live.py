@@ -6,10 +6,10 @@ import time
 from typing import Any, TextIO
 
 from clipup.errors import MissingDependency
+from clipup.runs.records import ClockRecord, Record
+from clipup.runs.rundir import Status
 from clipup.tracking.protocol import RunInfo
 from clipup.tracking.terminal import count, duration, headline, number, remaining, score
-from clipup.training.records import ClockRecord, Record
-from clipup.training.rundir import Status
 
 _BARS = "▁▂▃▄▅▆▇█"
 _HISTORY = 60

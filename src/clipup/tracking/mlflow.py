@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from clipup.errors import MissingDependency
+from clipup.runs.config import config_values
+from clipup.runs.records import ClockRecord, Record
+from clipup.runs.rundir import Status
 from clipup.tracking.protocol import RunInfo, measurements, starting
-from clipup.training.config import config_values
-from clipup.training.records import ClockRecord, Record
-from clipup.training.rundir import Status
 
 
 class MlflowTracker:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Protocol
 
 from clipup.errors import InvalidArgument
-from clipup.training.config import RunConfig
-from clipup.training.records import ClockRecord, Record
-from clipup.training.rundir import Status
+from clipup.runs.config import RunConfig
+from clipup.runs.records import ClockRecord, Record
+from clipup.runs.rundir import Status
 
 
 @dataclass(frozen=True)

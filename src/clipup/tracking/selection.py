@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from clipup.errors import InvalidArgument
+from clipup.runs.config import RunConfig
 from clipup.tracking.protocol import Tracker
-from clipup.training.config import RunConfig
 
 
 def make_trackers(config: RunConfig, path: Path | None) -> list[Tracker]:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from clipup.errors import MissingDependency
+from clipup.runs.records import ClockRecord, Record
+from clipup.runs.rundir import Status
+from clipup.runs.toml import format_config
 from clipup.tracking.protocol import RunInfo, measurements
-from clipup.training.records import ClockRecord, Record
-from clipup.training.rundir import Status
-from clipup.training.toml import format_config
 
 
 class TensorBoardTracker:

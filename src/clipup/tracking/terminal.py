@@ -6,10 +6,10 @@ import contextlib
 import time
 from typing import TextIO
 
+from clipup.runs.config import RunConfig
+from clipup.runs.records import ClockRecord, Record
+from clipup.runs.rundir import Status
 from clipup.tracking.protocol import RunInfo
-from clipup.training.config import RunConfig
-from clipup.training.records import ClockRecord, Record
-from clipup.training.rundir import Status
 
 
 class PlainDisplay:

@@ -6,10 +6,10 @@ import hashlib
 from typing import Any
 
 from clipup.errors import MissingDependency
+from clipup.runs.config import config_values
+from clipup.runs.records import ClockRecord, Record
+from clipup.runs.rundir import Status
 from clipup.tracking.protocol import RunInfo, measurements, starting
-from clipup.training.config import config_values
-from clipup.training.records import ClockRecord, Record
-from clipup.training.rundir import Status
 
 
 class WandbTracker:

@@ -1,1 +1,1 @@
-"""Training: configuration, the generation loop, and what a run leaves on disk."""
+"""Training: the generation loop, and what starts, stops and resumes it."""

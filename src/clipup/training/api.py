@@ -12,17 +12,17 @@ from pathlib import Path
 from clipup.executors import make_executor
 from clipup.policies import Policy
 from clipup.rollout.task import EnvironmentMaker
+from clipup.runs.config import RunConfig
+from clipup.runs.records import Record, read_records
+from clipup.runs.resolve import resolve
+from clipup.runs.rundir import RunDirectory
+from clipup.runs.storage import DirectoryStorage, NoStorage, Storage
+from clipup.runs.toml import read_toml
+from clipup.runs.trust import check_import
 from clipup.tracking import Tracker, make_trackers
-from clipup.training.config import RunConfig
-from clipup.training.records import Record, read_records
-from clipup.training.resolve import resolve
-from clipup.training.rundir import RunDirectory
 from clipup.training.setup import make_search, make_task
 from clipup.training.signals import EXIT_CODES, Interruption
-from clipup.training.storage import DirectoryStorage, NoStorage, Storage
-from clipup.training.toml import read_toml
 from clipup.training.trainer import Trainer
-from clipup.training.trust import check_import
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def train(
     progress
         Whether progress is shown on standard error.
     settings
-        Any field of `clipup.training.config.RunConfig`: ``max_speed=0.1, generations=100``.
+        Any field of `clipup.runs.config.RunConfig`: ``max_speed=0.1, generations=100``.
 
     Examples
     --------
@@ -163,7 +163,7 @@ CHANGEABLE = frozenset(
 def change_config(config: RunConfig, changes: dict[str, object]) -> RunConfig:
     """The configuration with changes that leave what was done so far as it is."""
     from clipup.errors import InvalidArgument
-    from clipup.training.config import check_name
+    from clipup.runs.config import check_name
 
     for name in changes:
         if check_name(name) not in CHANGEABLE:

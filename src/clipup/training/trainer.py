@@ -15,16 +15,16 @@ from clipup.errors import EnvironmentFault
 from clipup.executors import Executor
 from clipup.policies import Normalizer, Policy, Statistics
 from clipup.rollout import Outcomes
+from clipup.runs.checkpoint import Checkpoint, state_value
+from clipup.runs.config import RunConfig
+from clipup.runs.records import ClockRecord, Record
+from clipup.runs.rundir import Status
+from clipup.runs.storage import Storage
 from clipup.search import PGPE
 from clipup.search.sampling import Batch
 from clipup.tracking.protocol import RunInfo, Tracker
-from clipup.training.checkpoint import Checkpoint, state_value
-from clipup.training.config import RunConfig
-from clipup.training.records import ClockRecord, Record
-from clipup.training.rundir import Status
 from clipup.training.setup import make_search
 from clipup.training.signals import Interrupted, Interruption
-from clipup.training.storage import Storage
 
 
 @dataclass(frozen=True)

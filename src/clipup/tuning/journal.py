@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from clipup.errors import FileFault, MissingDependency
-from clipup.training.records import Record
+from clipup.runs.records import Record
 from clipup.tuning.plan import Point
 
 STUDY = "clipup-tune"

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clipup.errors import ClipUpError, Diverged, EnvironmentFault
+from clipup.runs.config import RunConfig
+from clipup.runs.records import Record, read_records
+from clipup.runs.rundir import RunDirectory
 from clipup.training.api import proceed, start
-from clipup.training.config import RunConfig
-from clipup.training.records import Record, read_records
-from clipup.training.rundir import RunDirectory
 from clipup.tuning.journal import Journal
 from clipup.tuning.plan import WHOLE, Point
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from clipup.diagnosis import Finding, diagnose
 from clipup.errors import FileFault, InvalidArgument, RunExists, StateMismatch
 from clipup.report.commands import train_command
-from clipup.training.config import RunConfig, config_values
-from clipup.training.files import write_atomically
-from clipup.training.resolve import make_config
-from clipup.training.toml import format_config, read_toml
+from clipup.runs.config import RunConfig, config_values
+from clipup.runs.files import write_atomically
+from clipup.runs.resolve import make_config
+from clipup.runs.toml import format_config, read_toml
 from clipup.tuning.journal import EXTRA_RANGES, Journal
 from clipup.tuning.picture import Dot, write_picture
 from clipup.tuning.plan import SearchSettings, Standing, search

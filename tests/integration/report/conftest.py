@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clipup.training.config import RunConfig
-from clipup.training.records import ClockRecord, Record, encode_line
-from clipup.training.toml import format_config
+from clipup.runs.config import RunConfig
+from clipup.runs.records import ClockRecord, Record, encode_line
+from clipup.runs.toml import format_config
 
 FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars"),

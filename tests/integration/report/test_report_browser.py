@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from clipup.report import make_report
-from clipup.training.records import read_clock, read_records
+from clipup.runs.records import read_clock, read_records
 
 NASTY = "</script><img src=x onerror=alert(1)>\u2028&'\""
 

@@ -24,7 +24,7 @@ def test_help_lists_every_command_and_each_explains_itself_with_examples(capsys)
 
 
 def test_train_has_a_flag_for_every_setting(capsys):
-    from clipup.training.config import settings
+    from clipup.runs.config import settings
 
     with pytest.raises(SystemExit):
         main(["train", "--help"])

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import clipup
-from clipup.training.config import RunConfig
-from clipup.training.records import Record
+from clipup.runs.config import RunConfig
+from clipup.runs.records import Record
 
 Function = Callable[[np.ndarray], np.ndarray]
 

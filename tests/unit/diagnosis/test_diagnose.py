@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from clipup.diagnosis import RULES, SEVERITIES, Finding, diagnose
-from clipup.training.config import RunConfig
-from clipup.training.records import Record
+from clipup.runs.config import RunConfig
+from clipup.runs.records import Record
 
 Run = Callable[..., tuple[list[Record], RunConfig]]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from clipup.training.config import RunConfig
-from clipup.training.records import ClockRecord, Record, encode_line
-from clipup.training.toml import format_config
+from clipup.runs.config import RunConfig
+from clipup.runs.records import ClockRecord, Record, encode_line
+from clipup.runs.toml import format_config
 
 
 def record(generation: int, **changes: object) -> Record:

@@ -17,7 +17,7 @@ from clipup.report.figures import CHARTS, band, write_figures
 from clipup.report.groups import group_runs, setting_rows
 from clipup.report.model import page_data, short_names
 from clipup.report.page import escape_json
-from clipup.training.resolve import resolve
+from clipup.runs.resolve import resolve
 
 Write = Callable[..., Path]
 
@@ -78,8 +78,8 @@ def test_the_command_gives_the_same_configuration(given: dict[str, object], caps
 
     config, _ = resolve(given)
     assert main([*shlex.split(train_command(config))[1:], "--dry-run"]) == 0
-    from clipup.training.resolve import make_config
-    from clipup.training.toml import format_config
+    from clipup.runs.resolve import make_config
+    from clipup.runs.toml import format_config
 
     printed = capsys.readouterr().out
     assert printed.strip() == format_config(make_config(config.__dict__)).strip()

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clipup.report import find_runs, load_run, make_report
-from clipup.training.rundir import RunDirectory
+from clipup.runs.rundir import RunDirectory
 
 Write = Callable[..., Path]
 

@@ -6,8 +6,8 @@ import pytest
 from clipup.errors import FileFault, InvalidArgument
 from clipup.reproduction.experiments import experiment_named
 from clipup.reproduction.runs import check_same_run, plan, run_name
-from clipup.training.config import RunConfig
-from clipup.training.rundir import RunDirectory
+from clipup.runs.config import RunConfig
+from clipup.runs.rundir import RunDirectory
 
 CONFIG = RunConfig(env="CartPole-v1", seed=3)
 

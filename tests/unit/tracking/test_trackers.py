@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from clipup.errors import InvalidArgument, MissingDependency
+from clipup.runs.config import RunConfig
+from clipup.runs.records import ClockRecord, Record
+from clipup.runs.rundir import Status
 from clipup.tracking import RunInfo, make_trackers
 from clipup.tracking.live import LiveDisplay, sparkline
 from clipup.tracking.protocol import measurements
 from clipup.tracking.terminal import PlainDisplay, WarningDisplay, count, duration, number, seconds_left
-from clipup.training.config import RunConfig
-from clipup.training.records import ClockRecord, Record
-from clipup.training.rundir import Status
 
 
 def record(generation: int = 1, score: float | None = None) -> Record:

@@ -10,11 +10,11 @@ import pytest
 from clipup.errors import Diverged, EnvironmentFault
 from clipup.policies import Actions, Moments, Network, Statistics
 from clipup.rollout import Failure, Outcomes
+from clipup.runs.config import RunConfig
+from clipup.runs.rundir import RunDirectory
+from clipup.runs.storage import DirectoryStorage, NoStorage
 from clipup.search.sampling import Batch
-from clipup.training.config import RunConfig
-from clipup.training.rundir import RunDirectory
 from clipup.training.signals import Interruption
-from clipup.training.storage import DirectoryStorage, NoStorage
 from clipup.training.trainer import Trainer
 
 

@@ -7,7 +7,7 @@ from importlib import resources
 from typing import cast
 
 from clipup.errors import FileFault, InvalidArgument
-from clipup.training.suggestions import did_you_mean
+from clipup.runs.suggestions import did_you_mean
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from typing import Protocol
 from clipup.errors import FileFault
 from clipup.export.policy import PolicyTask, encode_policy
 from clipup.policies import Policy
-from clipup.training.checkpoint import Checkpoint, clean_up, newest_checkpoint, state_value, write_checkpoint
-from clipup.training.config import RunConfig
-from clipup.training.files import write_atomically
-from clipup.training.records import (
+from clipup.runs.checkpoint import Checkpoint, clean_up, newest_checkpoint, state_value, write_checkpoint
+from clipup.runs.config import RunConfig
+from clipup.runs.files import write_atomically
+from clipup.runs.records import (
     ClockRecord,
     LineFile,
     Record,
@@ -22,7 +22,7 @@ from clipup.training.records import (
     read_clock,
     size_up_to,
 )
-from clipup.training.rundir import RunDirectory, Status
+from clipup.runs.rundir import RunDirectory, Status
 
 
 class Storage(Protocol):

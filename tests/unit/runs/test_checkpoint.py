@@ -5,8 +5,7 @@ import pytest
 
 from clipup.errors import FileFault
 from clipup.export.safetensors import decode, encode
-from clipup.search import PGPE
-from clipup.training.checkpoint import (
+from clipup.runs.checkpoint import (
     Checkpoint,
     NewerFormat,
     checkpoint_path,
@@ -17,6 +16,7 @@ from clipup.training.checkpoint import (
     newest_checkpoint,
     write_checkpoint,
 )
+from clipup.search import PGPE
 
 
 def make(generation: int = 3) -> Checkpoint:

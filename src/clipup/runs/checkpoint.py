@@ -18,7 +18,7 @@ import numpy as np
 from clipup.errors import FileFault
 from clipup.export.safetensors import Array, decode, encode
 from clipup.optimizers.protocol import State, StateValue
-from clipup.training.files import TEMPORARY_SUFFIX, write_atomically
+from clipup.runs.files import TEMPORARY_SUFFIX, write_atomically
 
 FORMAT = "clipup-checkpoint"
 VERSION = 1

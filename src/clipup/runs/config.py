@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from clipup.errors import InvalidArgument
-from clipup.training.suggestions import did_you_mean
+from clipup.runs.suggestions import did_you_mean
 
 Scalar = str | int | float | bool
 Value = Scalar | None | Mapping[str, Scalar]

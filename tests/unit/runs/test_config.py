@@ -5,11 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clipup.errors import FileFault, InvalidArgument
-from clipup.training.config import RunConfig, config_values
-from clipup.training.presets import preset_for, presets
-from clipup.training.resolve import make_config, parse_flag, resolve
+from clipup.runs.config import RunConfig, config_values
+from clipup.runs.presets import preset_for, presets
+from clipup.runs.resolve import make_config, parse_flag, resolve
+from clipup.runs.toml import format_config, parse_value, read_toml
 from clipup.training.setup import make_optimizer, make_search, make_task
-from clipup.training.toml import format_config, parse_value, read_toml
 
 
 def test_later_sources_win_over_earlier_ones():

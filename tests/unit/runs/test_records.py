@@ -4,7 +4,7 @@ import math
 import pytest
 
 from clipup.errors import FileFault
-from clipup.training.records import (
+from clipup.runs.records import (
     ClockRecord,
     LineFile,
     Record,

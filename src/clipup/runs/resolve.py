@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import cast
 
 from clipup.errors import InvalidArgument
-from clipup.training.config import RunConfig, check_name, check_value, kinds
-from clipup.training.presets import Preset, preset_for, preset_named
+from clipup.runs.config import RunConfig, check_name, check_value, kinds
+from clipup.runs.presets import Preset, preset_for, preset_named
 
 
 def resolve(

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import IO, cast
 
 from clipup.errors import FileFault, RunBusy, RunExists
-from clipup.training.config import RunConfig
-from clipup.training.files import TEMPORARY_SUFFIX, cannot_write, write_atomically
-from clipup.training.resolve import make_config
-from clipup.training.toml import format_config, read_toml
+from clipup.runs.config import RunConfig
+from clipup.runs.files import TEMPORARY_SUFFIX, cannot_write, write_atomically
+from clipup.runs.resolve import make_config
+from clipup.runs.toml import format_config, read_toml
 
 # `is_busy` of another process holds the lock for an instant; that must not look like a second trainer.
 _LOCK_ATTEMPTS = 10

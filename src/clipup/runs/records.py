@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from clipup.errors import FileFault
-from clipup.training.files import cannot_write
+from clipup.runs.files import cannot_write
 
 LINE_LIMIT = 64 * 1024
 

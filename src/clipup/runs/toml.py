@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from clipup.errors import FileFault, InvalidArgument
-from clipup.training.config import RunConfig, Scalar, Value, config_values, settings
+from clipup.runs.config import RunConfig, Scalar, Value, config_values, settings
 
 SIZE_LIMIT = 1024 * 1024
 _BARE = re.compile(r"[A-Za-z0-9_-]+\Z")

@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from clipup.errors import FileFault, RunBusy, RunExists
-from clipup.training.config import RunConfig
-from clipup.training.files import write_atomically
-from clipup.training.rundir import RunDirectory, Status, next_free
+from clipup.runs.config import RunConfig
+from clipup.runs.files import write_atomically
+from clipup.runs.rundir import RunDirectory, Status, next_free
 
 CONFIG = RunConfig(env="CartPole-v1", generations=3)
 

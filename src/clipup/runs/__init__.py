@@ -1,0 +1,1 @@
+"""A run as such: its settings, and what it leaves on disk. Nothing here trains."""

@@ -106,6 +106,10 @@ class Contest:
         self._simulator.close()
         self._engine.close()
 
+    def count_from(self, generation: int) -> None:
+        """Give the next generation this number; environments are seeded by it."""
+        self._generations = generation
+
     def simulator(self, seconds: float) -> float:
         """Return the simulator's steps per second, over about `seconds`."""
         return self._simulator.speed(seconds, self._statistics)

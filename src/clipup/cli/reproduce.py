@@ -42,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--budget", type=_minutes, metavar="MINUTES", help="stop after so long, with everything saved")
     parser.add_argument("--jobs", type=whole_number, metavar="N", help="runs at a time (default: one a core)")
-    parser.add_argument("--cluster", metavar="ADDRESS", help="run on a cluster: ray, or ray://address:port")
+    parser.add_argument("--cluster", metavar="ADDRESS", help="run on a cluster: ray, or an address of Ray")
     parser.add_argument(
         "--out", default="reproduction", metavar="DIR", help="where the runs live (default: reproduction)"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
+import warnings
 from collections.abc import Sequence
 from typing import Any, NewType, cast
 
@@ -80,12 +81,14 @@ class Cluster:
                     **quiet,
                 )
             else:
-                self._ray.init(address=None if address == "ray" else address, **quiet)
+                with warnings.catch_warnings(action="ignore"):  # what Ray Client warns of ends in the error below
+                    self._ray.init(address=None if address == "ray" else address, **quiet)
         except (ConnectionError, ValueError, RuntimeError) as error:
             first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            raise InvalidArgument(
-                f"no connection to Ray at {address!r}: {first}; start it with `ray start --head`, or use cluster='ray'"
-            ) from error
+            remedy = "start it with `ray start --head`, or use cluster='ray'"
+            if address.startswith("ray://"):  # a missing token is answered by silence
+                remedy += "; if it is there and wants a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN"
+            raise InvalidArgument(f"no connection to Ray at {address!r}: {first}; {remedy}") from error
 
     def processors(self) -> int:
         """Return how many processors the cluster has at this moment."""

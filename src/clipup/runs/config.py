@@ -138,7 +138,9 @@ class RunConfig:
     workers: int | None = _setting(
         None, Setting("execution", "threads (EnvPool) or processes (Gymnasium)", at_least=1, unset="auto")
     )
-    cluster: str | None = _setting(None, Setting("execution", "run on a cluster: ray, or ray://address:port"))
+    cluster: str | None = _setting(
+        None, Setting("execution", "run on a cluster: ray, or an address of Ray (auto, ray://host:port)")
+    )
     episode_timeout: float | None = _setting(
         None, Setting("execution", "end a worker whose episode takes longer than so many seconds", above=0)
     )
@@ -209,8 +211,8 @@ def check_name(name: str) -> str:
 def check_value(name: str, value: object) -> Value:
     """Return `value` as the field `name` holds it, or refuse it in one line."""
     setting, kind = _SETTINGS[check_name(name)], _KINDS[name]
-    if name in _OPTIONAL and (value is None or value in ("none", "auto")):
-        return None
+    if name in _OPTIONAL and (value is None or value == "none" or (value == "auto" and kind is not str)):
+        return None  # in a text, "auto" is a value of its own: Ray's address for the cluster that is there
     if name == "env_options":
         return _check_options(value)
     if name == "time_limit" and isinstance(value, str):

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clipup.errors import FileFault, InvalidArgument
-from clipup.runs.config import RunConfig, config_values
+from clipup.runs.config import RunConfig, check_value, config_values
 from clipup.runs.presets import preset_for, presets
 from clipup.runs.resolve import make_config, parse_flag, resolve
 from clipup.runs.toml import format_config, parse_value, read_toml
@@ -190,3 +190,9 @@ def test_words_after_env_options_are_read_as_toml_where_they_are():
 def test_a_configuration_cannot_be_changed():
     with pytest.raises(dataclasses.FrozenInstanceError):
         RunConfig(env="A").env = "B"  # type: ignore[misc]
+
+
+def test_auto_unsets_a_number_but_is_an_address_of_ray() -> None:
+    assert check_value("workers", "auto") is None
+    assert check_value("cluster", "auto") == "auto"
+    assert check_value("cluster", "none") is None

@@ -29,7 +29,7 @@ def noise(trace: Trace) -> Iterator[Finding]:
     if any(significance(part) >= STANDS_OUT for part in parts[1:]):
         return
     always = significance(parts[0]) < STANDS_OUT
-    if not always and not _candidates_are_like_the_center(trace):
+    if not always and (_still_gains(trace) or not _candidates_are_like_the_center(trace)):
         return
     if not always:
         agreement = np.concatenate(parts[1:])
@@ -59,6 +59,17 @@ def noise(trace: Trace) -> Iterator[Finding]:
         {"gradient_agreement": mean, "standard_error": error, "generations": float(agreement.size)},
         change,
     )
+
+
+def _still_gains(trace: Trace) -> bool:
+    """Whether the score rose after the first third by more than chance: no run climbs on noise alone."""
+    scores = trace.column("score")[len(trace) // 3 :]
+    scores = scores[np.isfinite(scores)]
+    if scores.size < 4:
+        return False
+    early, late = np.array_split(scores, 2)
+    error = trace.score_noise() * math.sqrt(1 / early.size + 1 / late.size)
+    return mean_of(late) - mean_of(early) > STANDS_OUT * error
 
 
 def _candidates_are_like_the_center(trace: Trace) -> bool:

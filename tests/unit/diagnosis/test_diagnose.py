@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from clipup.diagnosis import RULES, SEVERITIES, Finding, diagnose
 from clipup.runs.config import RunConfig
-from clipup.runs.records import Record
+from clipup.runs.records import Record, read_records
 
 Run = Callable[..., tuple[list[Record], RunConfig]]
 
@@ -188,3 +190,12 @@ def test_records_alone_are_enough(run: Run) -> None:
 
 def test_every_rule_has_a_docstring_that_says_what_it_looks_for() -> None:
     assert all(rule.__doc__ for rule in RULES)
+
+
+def test_a_run_that_still_climbs_is_not_called_noise() -> None:
+    """A run of LunarLanderContinuous-v3 on raw rewards that ended at 268: halves hardly agreed, yet the score rose."""
+    records = read_records(Path(__file__).parent / "lander.jsonl")
+    config = RunConfig(env="LunarLanderContinuous-v3", max_speed=0.3, generations=50, fitness_shaping="raw")
+    assert diagnose(records, config) == []
+    resting = [replace(record, score=record.score and 250.0 + index % 2) for index, record in enumerate(records)]
+    assert "gradient-noise" in rules_of(diagnose(resting, config))

@@ -113,12 +113,6 @@ class Wave:
 
     def _act(self, observations: NDArray[np.floating]) -> None:
         acting, live = self._acting, self._live
-        flat = observations.ravel()
-        # A finite sum of squares proves all finite; it is the cheapest such test.
-        if not math.isfinite(flat.dot(flat)):
-            self._facts[:acting, BROKEN] += ~np.isfinite(observations).all(axis=1)
-        if self._collect:
-            self._observe(observations)
         if self._statistics is not None:
             inputs = self._statistics.normalize(observations)
         else:
@@ -134,6 +128,13 @@ class Wave:
             ignored = np.zeros((live - acting, *actions.shape[1:]), actions.dtype)
             actions = np.concatenate([actions, ignored])
         self._pool.send(self._slot[:live], cast("NDArray[Any]", actions))
+        # The environments are at work; what the next action does not need is done meanwhile.
+        flat = observations.ravel()
+        # A finite sum of squares proves all finite; it is the cheapest such test.
+        if not math.isfinite(flat.dot(flat)):
+            self._facts[:acting, BROKEN] += ~np.isfinite(observations).all(axis=1)
+        if self._collect:
+            self._observe(observations)
 
     def _observe(self, observations: NDArray[np.floating]) -> None:
         """Welford's update of each row's moments."""

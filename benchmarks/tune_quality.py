@@ -6,9 +6,9 @@ seeds. Passes when the answer's mean reaches 95 % of the way from an untrained p
     python benchmarks/tune_quality.py double-pendulum --work /tmp/tune-quality  (minutes)
     python benchmarks/tune_quality.py lunar-lander --work /tmp/tune-quality     (an hour on 2 cores)
 
-The search's plan was made while looking at Pendulum-v1, which therefore proves nothing. The settings and grids of
-the others were written down before their first runs, and neither they nor the plan changed after. (Acrobot-v1 turned
-out to be no test: the largest of some linear outputs is the same at any scale, so every `max_speed` does.)
+The search's plan was made while looking at Pendulum-v1. Settings and grids of the tasks here were written down before
+their first runs, and neither they nor the plan changed after. (One more was tried and left out: on Acrobot-v1, where
+the largest of some linear outputs acts, every `max_speed` gives the same bits.)
 
 Stopped, it goes on where it was. Writes benchmarks/results/tune_quality.<task>.json.
 """
@@ -36,7 +36,6 @@ from clipup.tuning.trials import run_value
 
 TASKS: dict[str, dict[str, object]] = {
     "lunar-lander": {"env": "LunarLanderContinuous-v3"},
-    "acrobot": {"env": "Acrobot-v1", "policy": "linear-bias", "population": 40, "generations": 40, "episodes": 4},
     "double-pendulum": {
         "env": "InvertedDoublePendulum-v4",
         "policy": "linear-bias",
@@ -44,13 +43,10 @@ TASKS: dict[str, dict[str, object]] = {
         "generations": 30,
         "max_episode_steps": 300,
     },
-    "pendulum": {"env": "Pendulum-v1", "policy": "mlp:16", "population": 60, "generations": 60, "episodes": 4},
 }
 GRIDS = {
     "lunar-lander": (0.03, 0.1, 0.3, 1.0, 3.0),
-    "acrobot": (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0),
     "double-pendulum": (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0),
-    "pendulum": (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0),
 }
 SEEDS = 5
 # Grid, search and check use different seeds, so that no luck carries over.

@@ -8,7 +8,7 @@ seeds. Passes when the answer's mean reaches 95 % of the way from an untrained p
 
 The search's plan was made while looking at Pendulum-v1. Settings and grids of the tasks here were written down before
 their first runs, and neither they nor the plan changed after. (One more was tried and left out: on Acrobot-v1, where
-the largest of some linear outputs acts, every `max_speed` gives the same bits.)
+the largest of some linear outputs acts, every `max_speed` scores the same.)
 
 Stopped, it goes on where it was. Writes benchmarks/results/tune_quality.<task>.json.
 """

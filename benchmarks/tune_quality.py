@@ -21,7 +21,6 @@ import os
 import platform
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -85,7 +84,6 @@ def main() -> int:
     arguments = parser.parse_args()
     config, _ = resolve(TASKS[arguments.task])
     folder = arguments.work / arguments.task
-    began = time.monotonic()
 
     def show(progress: Progress) -> None:
         print(f"{progress.spent:5.1f} runs: {progress.point} seed {progress.seed} -> {progress.value:.4g}", flush=True)
@@ -115,12 +113,11 @@ def main() -> int:
         "share_of_best": share,
         "plain_ratio": reached / means[best],
         "passes": share >= 0.95 and found.spent <= 20,
-        "seconds": round(time.monotonic() - began, 1),
         "versions": {name: version(name) for name in ("numpy", "envpool", "optuna")},
         "python": platform.python_version(),
         "cores": os.cpu_count(),
         "commit": subprocess.run(
-            ["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False
+            ["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False, cwd=Path(__file__).parent
         ).stdout.strip(),
     }
     path = Path(__file__).parent / "results" / f"tune_quality.{arguments.task}.json"

@@ -208,31 +208,30 @@ class Tape:
 
         self._calls: list[tuple[Any, ...]] = []
         self._pools: list[Any] = []  # with the arguments that they were made from
-        self._closed: set[int] = set()
+        self._recording = True
         tape = self
 
         class Recorded(Pool):
             def __init__(self, *arguments: Any) -> None:
                 self._number = len(tape._pools)
                 tape._pools.append(arguments)
-                tape._calls.append((tape._make, self._number))
+                tape._note(tape._make, self._number)
                 super().__init__(*arguments)
 
             def reset(self, slots: Any) -> None:
-                tape._calls.append((Pool.reset, self._number, slots.copy()))
+                tape._note(Pool.reset, self._number, slots.copy())
                 super().reset(slots)
 
             def send(self, slots: Any, actions: Any) -> None:
-                tape._calls.append((Pool.send, self._number, slots.copy(), actions.copy()))
+                tape._note(Pool.send, self._number, slots.copy(), actions.copy())
                 super().send(slots, actions)
 
             def receive(self) -> Any:
-                tape._calls.append((Pool.receive, self._number))
+                tape._note(Pool.receive, self._number)
                 return super().receive()
 
             def close(self) -> None:
-                tape._closed.add(self._number)
-                tape._calls.append((Pool.close, self._number))
+                tape._note(Pool.close, self._number)
                 super().close()
 
         envpool.Pool = lanes.Pool = Recorded
@@ -242,6 +241,12 @@ class Tape:
             self._steps = contest.interactions - before
         finally:
             envpool.Pool = lanes.Pool = Pool
+            self._recording = False  # pools made meanwhile live on in the engine
+        self._closed = {number for call, number, *_ in self._calls if call == Pool.close}
+
+    def _note(self, *call: Any) -> None:
+        if self._recording:
+            self._calls.append(call)
 
     def _make(self, number: int) -> None:
         from clipup.rollout.pool import Pool

@@ -13,9 +13,8 @@ the two is the shape of the work (the last long episodes of a generation leave l
 cost more physics); what lies between the second and ours is our own overhead.
 
 *First* generations start from a center of zeros, with the paper's settings. *Late* ones start from a good policy (from
-`benchmarks/policies/ENV.safetensors`, written by `clipup train`; left out where there is none), its observation
-statistics folded into its weights so that both sides run the same numbers, with a small standard deviation and without
-observation normalization on either side.
+`benchmarks/policies/ENV.safetensors`, written by `clipup train`; left out where there is none) with its observation
+statistics, as if of 100,000 observations, and with a small standard deviation.
 """
 
 from __future__ import annotations
@@ -77,21 +76,26 @@ CASES = [
 ]
 
 
-def good_policy(case: Case) -> np.ndarray | None:
-    """Return the flat parameters of a good policy for raw observations, or None."""
+@dataclass(frozen=True)
+class Start:
+    """A good policy: its parameters, and the observations' mean and standard deviation where it normalizes them."""
+
+    center: list[float]
+    mean: list[float] | None = None
+    stdev: list[float] | None = None
+
+
+def good_policy(case: Case) -> Start | None:
+    """Return where late generations start, or None."""
     from clipup.export.policy import load_policy
 
     path = HERE / "policies" / f"{case.env.rpartition(':')[2]}.safetensors"
     if not path.exists():
         return None
     policy = load_policy(path)
-    flat = policy.parameters.astype(np.float64)
-    if policy.statistics is not None:
-        layer = policy.network.layers[0]
-        weights = flat[layer.weights].reshape(layer.outputs, layer.inputs) / policy.statistics.stdev
-        flat[layer.weights] = weights.ravel()
-        flat[layer.bias] -= weights @ policy.statistics.mean
-    return flat.astype(np.float32)
+    if policy.statistics is None:
+        return Start(policy.parameters.tolist())
+    return Start(policy.parameters.tolist(), policy.statistics.mean.tolist(), policy.statistics.stdev.tolist())
 
 
 def small_stdev(center: np.ndarray) -> np.ndarray:
@@ -102,7 +106,7 @@ def small_stdev(center: np.ndarray) -> np.ndarray:
 # -- the rival ---------------------------------------------------------------------------------------------------------
 
 
-def serve_rival(case: Case, center: list[float] | None) -> None:
+def serve_rival(case: Case, late: Start | None) -> None:
     """In the rival's interpreter: generations for as many seconds as each line says, their steps and time printed."""
     import torch
     from evotorch.algorithms import PGPE
@@ -114,24 +118,26 @@ def serve_rival(case: Case, center: list[float] | None) -> None:
         case.env,
         case.rival_network,
         env_config=env_config,
-        observation_normalization=case.normalize and center is None,
+        observation_normalization=case.normalize,
         decrease_rewards_by=case.alive_bonus or None,
         episode_length=case.max_episode_steps,
         num_actors=case.actors if case.actors > 1 else None,
     )
-    start = torch.zeros(problem.solution_length) if center is None else torch.tensor(center)
+    start = torch.zeros(problem.solution_length) if late is None else torch.tensor(late.center)
     spread: dict[str, Any] = {"radius_init": 15 * case.max_speed}
-    if center is not None:
-        spread = {"stdev_init": torch.tensor(small_stdev(np.array(center, np.float32)))}
+    if late is not None:
+        spread = {"stdev_init": torch.tensor(small_stdev(np.array(late.center, np.float32)))}
 
     def make() -> PGPE:
+        if late is not None and late.mean is not None:
+            problem.set_observation_stats(rival_statistics(late))
         return PGPE(
             problem,
             popsize=case.population_size,
             center_learning_rate=case.max_speed / 2,
-            stdev_learning_rate=0.1 if center is None else 0.0,
+            stdev_learning_rate=0.1 if late is None else 0.0,
             optimizer="clipup",
-            optimizer_config={"max_speed": case.max_speed if center is None else 1e-9, "momentum": 0.9},
+            optimizer_config={"max_speed": case.max_speed if late is None else 1e-9, "momentum": 0.9},
             center_init=start,
             **spread,
         )
@@ -151,11 +157,26 @@ def serve_rival(case: Case, center: list[float] | None) -> None:
     problem.kill_actors()
 
 
+def rival_statistics(late: Start) -> Any:
+    """Return observation statistics as EvoTorch keeps them."""
+    import torch
+    from evotorch.neuroevolution.net.runningnorm import RunningNorm
+    from evotorch.neuroevolution.net.runningstat import RunningStat
+
+    mean, stdev = torch.tensor(late.mean), torch.tensor(late.stdev)
+    norm = RunningNorm(shape=len(mean), dtype="float32")
+    norm._count = 100_000
+    norm._sum, norm._sum_of_squares = norm._count * mean, norm._count * (stdev**2 + mean**2)
+    statistics = RunningStat()
+    statistics._rn = norm
+    return statistics
+
+
 class Rival:
     """EvoTorch in its own interpreter."""
 
-    def __init__(self, python: str, case: Case, center: np.ndarray | None) -> None:
-        config = {"case": asdict(case), "center": None if center is None else center.tolist()}
+    def __init__(self, python: str, case: Case, late: Start | None) -> None:
+        config = {"case": asdict(case), "late": None if late is None else asdict(late)}
         environment = {**os.environ, "RAY_DEDUP_LOGS": "0", "OMP_NUM_THREADS": "1"}
         environment.pop("PYTHONPATH", None)
         self._process = subprocess.Popen(
@@ -273,12 +294,17 @@ class Tape:
 # -- ours --------------------------------------------------------------------------------------------------------------
 
 
-def measure(case: Case, center: np.ndarray | None, python: str | None, seconds: float, repeats: int) -> dict[str, Any]:
-    """Return the speeds of all three, by turns."""
+def measure(case: Case, late: Start | None, python: str | None, seconds: float, repeats: int) -> dict[str, Any]:
+    """Return the speeds of all, by turns."""
+    from clipup.policies import Statistics
     from clipup.rollout import Task
     from clipup.rollout.bench import Contest
 
     task = Task(case.env, reward_offset=-case.alive_bonus, max_episode_steps=case.max_episode_steps)
+    center = None if late is None else np.array(late.center, np.float32)
+    known = None
+    if late is not None and late.mean is not None:
+        known = Statistics(np.array(late.mean), np.array(late.stdev))
     contest = Contest(
         task,
         network=case.network,
@@ -286,12 +312,13 @@ def measure(case: Case, center: np.ndarray | None, python: str | None, seconds: 
         center=center,
         stdev=None if center is None else small_stdev(center),
         max_speed=case.max_speed if center is None else 1e-9,
-        normalize=case.normalize and center is None,
+        normalize=case.normalize,
+        statistics=known,
     )
     rival, tape = None, None
     rounds: list[dict[str, float]] = []
     try:
-        rival = Rival(python, case, center) if python else None
+        rival = Rival(python, case, late) if python else None
         tape = Tape(contest, seconds) if contest.engine_name == "envpool" else None
         for repeat in range(repeats + 1):
             turn = {"simulator": contest.simulator(seconds), "ours": contest.ours(seconds)}
@@ -336,7 +363,7 @@ def main() -> None:
     """Measure what was asked for, and write the result beside the script."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rival-python")
-    parser.add_argument("--only", help="part of an environment's name")
+    parser.add_argument("--only", help="part of an environment's name; results of the others are kept")
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--output", type=Path, default=RESULT)
@@ -344,30 +371,30 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.serve_rival:
         config = json.loads(sys.stdin.readline())
-        serve_rival(Case(**config["case"]), config["center"])
+        serve_rival(Case(**config["case"]), Start(**config["late"]) if config["late"] else None)
         return
     commit = subprocess.run(
         ["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True, cwd=HERE
     ).stdout.strip()
-    results: dict[str, Any] = {
+    conditions = {
         "versions": versions(arguments.rival_python),
         "hardware": {"processor": processor(), "processors": len(os.sched_getaffinity(0))},
         "commit": commit,
-        "load before": os.getloadavg()[0],
         "seconds": arguments.seconds,
         "repeats": arguments.repeats,
-        "targets": TARGETS,
-        "tasks": {},
     }
+    kept = json.loads(arguments.output.read_text()) if arguments.only and arguments.output.exists() else {}
+    results: dict[str, Any] = {"targets": TARGETS, "tasks": kept.get("tasks", {})}
     for case in CASES:
         if arguments.only and arguments.only not in case.env:
             continue
-        for phase, center in (("first", None), ("late", good_policy(case))):
-            if phase == "late" and center is None:
+        for phase, start in (("first", None), ("late", good_policy(case))):
+            if phase == "late" and start is None:
                 results["tasks"].setdefault(case.env, {})["late"] = None
                 continue
-            found = measure(case, center, arguments.rival_python, arguments.seconds, arguments.repeats)
-            results["tasks"].setdefault(case.env, {})[phase] = found
+            load = os.getloadavg()[0]
+            found = measure(case, start, arguments.rival_python, arguments.seconds, arguments.repeats)
+            results["tasks"].setdefault(case.env, {})[phase] = {**found, "load before": load, **conditions}
             ratios = {name: value for name, value in found.items() if name in RATIOS}
             print(f"{case.env}, {phase}:", *(f"{name} {value:.3f}" for name, value in ratios.items()), flush=True)
     arguments.output.parent.mkdir(exist_ok=True)

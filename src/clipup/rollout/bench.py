@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clipup.policies.network import Network
-from clipup.policies.normalizer import Normalizer, Statistics
+from clipup.policies.normalizer import Moments, Normalizer, Statistics
 from clipup.rollout import blas
 from clipup.rollout.engine import Engine, available_threads, make_engine
 from clipup.rollout.environment import make_ready
@@ -25,6 +25,8 @@ from clipup.rollout.pool import Pool, pool_layout
 from clipup.rollout.seeding import seed_words, uint32
 from clipup.rollout.task import Task
 from clipup.search.pgpe import PGPE
+
+KNOWN_OBSERVATIONS = 100_000
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,9 @@ class Contest:
         As in training; `lanes` is the population size, up to 256, unless given.
     center, stdev, max_speed
         Where the search starts, and its settings. Without a center: the first generations, from zeros.
-    normalize
-        Whether observations are normalized.
+    normalize, statistics
+        Whether observations are normalized, and what is known of them at the start (with the weight of
+        `KNOWN_OBSERVATIONS`).
     """
 
     def __init__(
@@ -75,6 +78,7 @@ class Contest:
         stdev: NDArray[np.float32] | None = None,
         max_speed: float = 0.15,
         normalize: bool = True,
+        statistics: Statistics | None = None,
     ) -> None:
         self.lanes = lanes or min(256, population_size)
         self.threads = threads or available_threads()
@@ -84,7 +88,7 @@ class Contest:
         self._center = np.zeros(self.network.parameter_count, np.float32) if center is None else center
         self._stdev, self._max_speed = stdev, max_speed
         self._normalize = normalize
-        self._statistics: Statistics | None = None
+        self._known = self._statistics = statistics
         self.interactions = 0
         # Counted on when the search starts again, as in a long run: pools last for many generations.
         self._generations = 0
@@ -116,13 +120,20 @@ class Contest:
 
     def ours(self, seconds: float) -> float:
         """Return training's steps per second, over whole generations of at least `seconds`, from the center on."""
-        search, normalizer = self._search(), Normalizer(self.network.observation_size)
+        search, normalizer = self._search(), self._normalizer()
         start, steps = time.perf_counter(), 0
         while (elapsed := time.perf_counter() - start) < seconds:
             steps += self._generation(search, normalizer)
         self._statistics = normalizer.statistics()
         self.interactions += steps
         return steps / elapsed
+
+    def _normalizer(self) -> Normalizer:
+        normalizer = Normalizer(self.network.observation_size)
+        if self._known is not None:
+            m2 = KNOWN_OBSERVATIONS * np.square(self._known.stdev)
+            normalizer.merge(Moments(np.array([KNOWN_OBSERVATIONS]), self._known.mean[np.newaxis], m2[np.newaxis]))
+        return normalizer
 
     def _search(self) -> PGPE:
         return PGPE(

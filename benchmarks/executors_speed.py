@@ -5,8 +5,8 @@
 PYTHON is an interpreter that has evotorch (and pybullet-envs-gymnasium); without it the rival is left out. On Bullet's
 Humanoid and on Gymnasium's LunarLanderContinuous-v3, generations of one fixed search are evaluated by turns: in this
 process, by one and by two worker processes, by two Ray actors, and by EvoTorch's GymNE with two actors on the same
-environment, episode limit, kind of policy and population. The ceiling is two such single workers at once, each with a
-search of its own: what two processors of this machine give when nothing is shared.
+environment, episode limit, kind of policy and population. Beside them, two single workers at once, each with a search
+of its own: what two processors of this machine give when nothing is shared.
 
 Ratios are taken within each round and their medians reported. The wall clock needs a quiet machine. The estimate beside
 it does not: the share of their time that workers were at work (both counted on the wall, so a busy machine stretches
@@ -232,7 +232,7 @@ def compare(name: str, rounds: int, rival_python: str | None) -> dict[str, objec
     ratios = {
         "two processes over one": _ratio(found, "two processes", "one process"),
         "two processes over this process": _ratio(found, "two processes", "this process"),
-        "two apart over one (the machine's ceiling)": _ratio(found, "two apart", "one process"),
+        "two apart over one": _ratio(found, "two apart", "one process"),
         "Ray over processes": _ratio(found, "two actors", "two processes"),
     }
     if rival:

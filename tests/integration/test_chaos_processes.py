@@ -32,7 +32,14 @@ ENVIRONMENTS = str(Path(__file__).parents[1] / "environments")
 
 
 def workers_of(process: psutil.Process) -> list[psutil.Process]:
-    return [child for child in process.children() if "spawn_main" in " ".join(child.cmdline())]
+    return [child for child in process.children() if _is_worker(child)]
+
+
+def _is_worker(process: psutil.Process) -> bool:
+    try:
+        return "spawn_main" in " ".join(process.cmdline())
+    except psutil.NoSuchProcess:  # gone since, or dead and not yet collected
+        return False
 
 
 def gone(processes: list[psutil.Process], seconds: float = 20.0) -> bool:

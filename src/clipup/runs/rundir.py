@@ -92,12 +92,13 @@ class RunDirectory:
             self.path.mkdir(parents=True, exist_ok=True)
             self._acquire()
             self.check_new()  # another process may have come, run and gone in between
-            self.checkpoints_path.mkdir(exist_ok=True)
         except (FileExistsError, NotADirectoryError):
             raise RunExists(f"{self.path} already exists and is not a directory; choose another --run") from None
         except OSError as error:
             raise cannot_write(self.path, error) from error
+        # The configuration makes it a run, so it comes first: killed before, it is new; after, it can be resumed.
         write_atomically(self.config_path, format_config(config, comment=comment).encode("utf-8"))
+        self._make_checkpoints()
 
     def check_new(self) -> None:
         """Refuse a path that holds anything but what a run leaves that was killed before it began."""
@@ -111,6 +112,8 @@ class RunDirectory:
             raise RunExists(f"{self.path} already exists and is not a directory; choose another --run") from None
         except OSError as error:
             raise cannot_write(self.path, error) from error
+        if not self.config_path.is_file():
+            raise RunExists(f"{self.path} already holds files that are not a run's; choose another --run")
         raise RunExists(
             f"{self.path} already exists; go on with it: clipup resume {self.path}, or choose another --run"
         )
@@ -120,9 +123,9 @@ class RunDirectory:
         self.check()
         try:
             self._acquire()
-            self.checkpoints_path.mkdir(exist_ok=True)
         except OSError as error:
             raise cannot_write(self.path, error) from error
+        self._make_checkpoints()
 
     def check(self) -> None:
         """Refuse a path that is not a run."""
@@ -181,6 +184,12 @@ class RunDirectory:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+
+    def _make_checkpoints(self) -> None:
+        try:
+            self.checkpoints_path.mkdir(exist_ok=True)
+        except OSError as error:
+            raise cannot_write(self.checkpoints_path, error) from error
 
     def _busy(self) -> RunBusy:
         try:

@@ -1,4 +1,6 @@
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,18 +25,59 @@ def test_an_existing_run_or_any_other_content_is_refused_and_left_alone(tmp_path
     first = RunDirectory(tmp_path / "run")
     first.create(CONFIG)
     first.close()
-    with pytest.raises(RunExists):
+    with pytest.raises(RunExists, match="clipup resume"):
         RunDirectory(tmp_path / "run").create(CONFIG)
     other = tmp_path / "other"
     other.mkdir()
     (other / "thesis.txt").write_text("precious")
-    with pytest.raises(RunExists, match="clipup resume"):
+    with pytest.raises(RunExists, match="not a run's"):
         RunDirectory(other).create(CONFIG)
     assert [entry.name for entry in other.iterdir()] == ["thesis.txt"]
     with pytest.raises(RunExists, match="not a directory"):
         RunDirectory(other / "thesis.txt").create(CONFIG)
     with pytest.raises((RunExists, FileFault)):
         RunDirectory(other / "thesis.txt" / "run").create(CONFIG)
+
+
+DIES = """
+import os, sys
+from clipup.runs.config import RunConfig
+from clipup.runs.rundir import RunDirectory
+
+left = int(sys.argv[2])
+
+def die(event, arguments):
+    global left
+    if event in ("open", "os.mkdir", "os.rename", "os.remove", "os.listdir", "os.scandir"):
+        left -= 1
+        if left == 0:
+            os._exit(9)
+
+sys.addaudithook(die)
+RunDirectory(sys.argv[1]).create(RunConfig(env="CartPole-v1", generations=3))
+os._exit(0)
+"""
+
+
+def _create_and_die(path: Path, step: int) -> bool:
+    """Create a run in a process that ends at its `step`-th touch of the file system; whether it got so far."""
+    return subprocess.run([sys.executable, "-c", DIES, path, str(step)], check=False).returncode == 9
+
+
+def test_killed_at_any_step_of_its_making_a_run_can_be_made_or_opened(tmp_path):
+    made = opened = step = 0
+    while _create_and_die(tmp_path / f"{step}", step + 1):
+        run = RunDirectory(tmp_path / f"{step}")
+        if run.config_path.is_file():
+            run.open()
+            opened += 1
+        else:
+            run.create(CONFIG)
+            made += 1
+        run.close()
+        assert run.read_config() == CONFIG and run.checkpoints_path.is_dir()
+        step += 1
+    assert made > 3 and opened > 0
 
 
 def test_what_a_kill_left_before_the_configuration_was_written_is_no_obstacle(tmp_path):

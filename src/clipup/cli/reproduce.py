@@ -13,7 +13,7 @@ from clipup.errors import FileFault
 from clipup.reproduction.experiments import EXPERIMENTS
 from clipup.reproduction.page import build_page
 from clipup.reproduction.reproduce import Reproduction, Request, reproduce
-from clipup.reproduction.schedule import Progress
+from clipup.reproduction.schedule import Outcome, Progress
 from clipup.runs.files import write_atomically
 from clipup.runs.resolve import parse_flag
 
@@ -92,7 +92,7 @@ def _reproduce(arguments: argparse.Namespace, out: Path, results: Path) -> int:
     if watch is _show_live:
         sys.stderr.write("\r\x1b[K")
     _report(done, json_output=arguments.json)
-    return _exit_code(done, request)
+    return _exit_code(done.outcome)
 
 
 def _report(done: Reproduction, *, json_output: bool) -> None:
@@ -106,19 +106,19 @@ def _report(done: Reproduction, *, json_output: bool) -> None:
     say("\n".join(f"wrote {path}" for path in done.files))
 
 
-def _exit_code(done: Reproduction, request: Request) -> int:
-    outcome = done.outcome
+def _exit_code(outcome: Outcome | None) -> int:
     if outcome is None or outcome.reason == "complete":
         return 0
     for failure in outcome.failures:
         note(f"clipup: a run failed: {failure}")
-    if outcome.reason == "failed":
-        return 1
-    note(
-        f"stopped ({outcome.reason}) with {outcome.finished} of {outcome.total} runs finished; everything is saved, "
-        f"go on with: {request.command} --out {request.out}"
-    )
-    return 130 if outcome.reason == "interrupted" else 0
+    if outcome.reason != "failed":
+        note(
+            f"stopped ({outcome.reason}) with {outcome.finished} of {outcome.total} runs finished; everything is "
+            "saved, and the same command goes on"
+        )
+    if outcome.reason == "interrupted":
+        return 130
+    return 1 if outcome.failures else 0
 
 
 def _listing() -> str:

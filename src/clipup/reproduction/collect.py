@@ -22,10 +22,14 @@ def collect(
     experiment: Experiment,
     planned: Sequence[PlannedRun],
     out: Path,
-    command: str,
-    changes: Mapping[str, object] | None = None,
+    *,
+    runs: int,
+    changes: Mapping[str, object],
 ) -> Results:
-    """What the runs under `out` have come to so far. Numbers are rounded as the result file rounds them."""
+    """What the runs under `out` have come to so far, of `runs` asked for in each group.
+
+    Numbers are rounded as the result file rounds them.
+    """
     groups: list[GroupResult] = []
     for group in experiment.groups:
         mine = sorted((run for run in planned if run.group == group.name), key=lambda run: run.seed)
@@ -39,15 +43,29 @@ def collect(
                 tuple(result for _, result in begun),
             )
         )
+    generations = max((run.wanted for run in planned), default=0)
     results = Results(
         experiment.name,
-        max((run.seed for run in planned), default=0),
-        max((run.wanted for run in planned), default=0),
-        provenance(command),
+        max([runs, *(run.seed for group in groups for run in group.runs)]),
+        generations,
+        provenance(command(experiment, groups, generations, changes)),
         tuple(groups),
-        {name: str(value) for name, value in (changes or {}).items()},
+        {name: str(value) for name, value in changes.items()},
     )
     return decode(encode(results))
+
+
+def command(
+    experiment: Experiment, groups: Sequence[GroupResult], generations: int, changes: Mapping[str, object]
+) -> str:
+    """The command that makes these results anywhere: without directories, time limits and ways of running."""
+    words = ["clipup reproduce", experiment.name]
+    begun = [group for group in groups if group.runs]
+    runs = max((run.seed for group in begun for run in group.runs), default=experiment.runs)
+    words += [f"--runs {runs}"] if runs != experiment.runs else []
+    words += [f"--generations {generations}"] if generations != experiment.generations else []
+    words += [f"--group {group.name}" for group in begun] if len(begun) < len(groups) else []
+    return " ".join([*words, *(f"--set {name}={value}" for name, value in changes.items())])
 
 
 def read_run(run: PlannedRun, out: Path, experiment: Experiment) -> RunResult | None:

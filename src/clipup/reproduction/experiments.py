@@ -50,16 +50,34 @@ class Experiment:
     note: str = ""
 
 
-def _scales(name: str, label: str, turn: int, **settings: Scalar) -> tuple[Group, ...]:
-    scales: tuple[tuple[str, str, dict[str, Scalar]], ...] = (
-        ("ranks", "fitness ranking", {}),
-        ("raw", "raw rewards", {"fitness_shaping": "raw"}),
-        ("times-1000", "rewards × 1000", {"fitness_shaping": "raw", "fitness_scale": 1e3}),
-        ("over-1000", "rewards / 1000", {"fitness_shaping": "raw", "fitness_scale": 1e-3}),
-    )
+RANKS = "ranks"
+"""The scale that a family's others are measured against."""
+SCALES: Mapping[str, str] = {
+    RANKS: "fitness ranking",
+    "raw": "raw rewards",
+    "times-1000": "rewards × 1000",
+    "over-1000": "rewards / 1000",
+}
+"""What the search sees of the rewards: endings of the groups of fitness-scale, and words for them."""
+FAMILIES: Mapping[str, str] = {
+    "clipup": "ClipUp",
+    "adam-0.15": "Adam 0.15",
+    "adam-0.175": "Adam 0.175",
+    "adam-0.2": "Adam 0.2",
+}
+"""Beginnings of the groups of fitness-scale."""
+_SCALED: Mapping[str, Mapping[str, Scalar]] = {
+    RANKS: {},
+    "raw": {"fitness_shaping": "raw"},
+    "times-1000": {"fitness_shaping": "raw", "fitness_scale": 1e3},
+    "over-1000": {"fitness_shaping": "raw", "fitness_scale": 1e-3},
+}
+
+
+def _scales(family: str, turn: int, **settings: Scalar) -> tuple[Group, ...]:
     return tuple(
-        Group(f"{name}-{scale}", f"{label}, {words}", LUNAR_LANDER, {**settings, **changed}, turn)
-        for scale, words, changed in scales
+        Group(f"{family}-{scale}", f"{FAMILIES[family]}, {words}", LUNAR_LANDER, {**settings, **_SCALED[scale]}, turn)
+        for scale, words in SCALES.items()
     )
 
 
@@ -76,10 +94,10 @@ _ALL = (
         "Fitness scale (in)sensitivity on LunarLanderContinuous",
         "subsec:scale, tbl:lunarlander",
         (
-            *_scales("clipup", "ClipUp", 0),
-            *_scales("adam-0.15", "Adam 0.15", 1, optimizer="adam", step_size=0.15),
-            *_scales("adam-0.175", "Adam 0.175", 1, optimizer="adam", step_size=0.175),
-            *_scales("adam-0.2", "Adam 0.2", 1, optimizer="adam", step_size=0.2),
+            *_scales("clipup", 0),
+            *_scales("adam-0.15", 1, optimizer="adam", step_size=0.15),
+            *_scales("adam-0.175", 1, optimizer="adam", step_size=0.175),
+            *_scales("adam-0.2", 1, optimizer="adam", step_size=0.2),
         ),
         runs=10,
         generations=50,
@@ -130,7 +148,7 @@ _ALL = (
         "clipping",
         "ClipUp without its clipping on Humanoid",
         "sec:clippingeffect, fig:humanoidMoreLr, fig:humanoidMoreLrMagnitudes",
-        (CLIPUP_FAST, NOCLIP_FAST, NOCLIP),
+        (CLIPUP_FAST, NOCLIP_FAST, CLIPUP, NOCLIP),
         runs=30,
         generations=1000,
         figures=("curves", "speeds"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clipup.errors import MissingDependency
+from clipup.reproduction.curves import common_curves
 from clipup.reproduction.experiments import Experiment
-from clipup.reproduction.results import GroupResult, Results
+from clipup.reproduction.results import Results
 from clipup.reproduction.targets import published_mean
 
 COLORS = ("#0b6e99", "#d9730d", "#448361", "#9065b0", "#c14c8a", "#787774")
-GRID_POINTS = 200
 
 
 def draw(experiment: Experiment, results: Results, folder: Path) -> list[Path]:
@@ -40,37 +40,18 @@ def save(figure: Any, stem: Path) -> list[Path]:
     return paths
 
 
-def on_grid(group: GroupResult) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Interactions from the first to the last evaluation, and each run's score there, nan beyond its end."""
-    runs = [run for run in group.runs if run.scores]
-    if not runs:
-        return np.empty(0), np.empty((0, 0))
-    if max(len(run.scores) for run in runs) == 1:  # a point, where the runs are on average
-        place = float(np.mean([run.score_interactions[0] for run in runs]))
-        return np.asarray([place]), np.asarray([run.scores for run in runs])
-    first = min(run.score_interactions[0] for run in runs)
-    last = max(run.score_interactions[-1] for run in runs)
-    grid = np.linspace(first, last, GRID_POINTS)
-    curves = [np.interp(grid, run.score_interactions, run.scores, left=np.nan, right=np.nan) for run in runs]
-    return grid, np.asarray(curves)
-
-
 def _curves(experiment: Experiment, results: Results, *, whole_range: bool = False) -> Any:
     figure, axes = _pyplot().subplots(figsize=(7, 4.2), layout="constrained")
     for color, group in zip(COLORS, results.groups, strict=False):
-        grid, curves = on_grid(group)
+        grid, curves = common_curves(group)
         if not grid.size:
             continue
-        enough = np.count_nonzero(~np.isnan(curves), axis=0) * 2 >= len(curves)
-        grid, curves = grid[enough] / 1e6, curves[:, enough]
-        middle, spread = np.nanmean(curves, axis=0), np.nanstd(curves, axis=0)
-        low, high = middle - spread, middle + spread
-        if whole_range:
-            low, high = np.nanmin(curves, axis=0), np.nanmax(curves, axis=0)
+        grid = grid / 1e6
         marker = "o" if grid.size == 1 else None
         label = f"{group.label} ({_count(len(curves))})"
         axes.plot(grid, np.nanmedian(curves, axis=0), color=color, marker=marker, label=label)
         if len(curves) > 1:
+            low, high = _range(curves) if whole_range else _spread(curves)
             axes.fill_between(grid, low, high, color=color, alpha=0.2, linewidth=0)
     if experiment.threshold is not None:
         axes.axhline(experiment.threshold, color="#787774", linewidth=0.8, linestyle="--")
@@ -146,7 +127,7 @@ _FIGURES: dict[str, Callable[[Experiment, Results], Any]] = {
 
 
 def _finish(figure: Any, axes: Any) -> Any:
-    if not axes.lines or all(line.get_linestyle() == "--" for line in _lines(axes)):
+    if not axes.lines or all(line.get_linestyle() == "--" for line in axes.lines):
         _pyplot().close(figure)  # no run has got far enough for a picture
         return None
     axes.grid(alpha=0.3)
@@ -154,8 +135,16 @@ def _finish(figure: Any, axes: Any) -> Any:
     return figure
 
 
-def _lines(axes: Any) -> Sequence[Any]:
-    return list(axes.lines)
+def _range(curves: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return np.nanmin(curves, axis=0), np.nanmax(curves, axis=0)
+
+
+def _spread(curves: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean ± standard deviation, with n - 1 as in the tables; a single run has no width."""
+    middle = np.nanmean(curves, axis=0)
+    count = np.count_nonzero(~np.isnan(curves), axis=0)
+    spread = np.sqrt(np.nansum(np.square(curves - middle), axis=0) / np.maximum(count - 1, 1))
+    return middle - spread, middle + spread
 
 
 def _count(runs: int) -> str:

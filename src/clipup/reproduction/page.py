@@ -8,16 +8,16 @@ from pathlib import Path
 
 import numpy as np
 
-from clipup.reproduction.experiments import EXPERIMENTS, Experiment
+from clipup.reproduction.experiments import EXPERIMENTS, SCALES, Experiment
 from clipup.reproduction.results import Results, read_results
 from clipup.reproduction.rules import RULES
-from clipup.reproduction.tables import SCALE_WORDS, tables
-from clipup.reproduction.targets import SCALES, claims_of
+from clipup.reproduction.tables import tables
+from clipup.reproduction.targets import claims_of
 from clipup.reproduction.verdicts import AGREES, DIFFERS, NOT_ENOUGH, verdicts
 
 HEAD = """# The paper, reproduced
 
-<!-- Built from the files under results/ by: clipup reproduce --page docs/reproduction.md. Do not edit by hand. -->
+<!-- Built from the files under results/ by: clipup reproduce --page docs/reproduction.md --results results -->
 
 Each experiment of "ClipUp: A Simple and Powerful Optimizer for Distribution-based Policy Evolution" (Toklu, Liskowski,
 Srivastava 2020, arXiv:2008.02387) is one command. Its settings are in `src/clipup/reproduction/experiments.py` and in
@@ -42,11 +42,11 @@ def _overview(found: dict[str, Results]) -> str:
     for name, experiment in EXPERIMENTS.items():
         results = found.get(name)
         done = sum(len(group.finished) for group in results.groups) if results else 0
-        full = results is not None and results.generations >= experiment.generations and not results.changes
+        full = results is not None and results.as_published
         wanted = experiment.runs * len(experiment.groups)
         state = f"{done if full else 0} of {wanted}" if wanted else ("drawn" if results else "not drawn")
         if results is not None and not full:
-            kind = "smaller" if results.changes else "short"
+            kind = "smaller" if results.changes else "other"
             state += f" ({done} {kind} ones of {results.generations} generations)"
         said = [verdict.verdict for verdict in verdicts(results)] if results else []
         missing = 0 if results else len(claims_of(name))
@@ -76,10 +76,8 @@ def _section(experiment: Experiment, results: Results | None, folder: Path, link
         interactions = sum(run.interactions for group in results.groups for run in group.runs)
         seconds = sum(run.seconds for group in results.groups for run in group.runs)
         runs = sum(len(group.runs) for group in results.groups)
-        lines += [
-            f"{runs} runs, {interactions / 1e6:.1f} million interactions, {seconds / 3600:.2f} hours of runs.",
-            "",
-        ]
+        hours = f"{seconds / 3600:.2f} hours of runs"
+        lines += [f"{runs} run{'' if runs == 1 else 's'}, {interactions / 1e6:.1f} million interactions, {hours}.", ""]
     if experiment.name == "fitness-scale":
         lines += _exploration(results)
     if experiment.name == "humanoid-bullet":
@@ -91,7 +89,7 @@ def _section(experiment: Experiment, results: Results | None, folder: Path, link
             lines += [f"![{experiment.title}: {kind}]({link}/{experiment.name}-{kind}.png)", ""]
     policy = folder / "policies" / f"{experiment.name}.safetensors"
     if policy.is_file():
-        shown = f"results/policies/{experiment.name}.safetensors"
+        shown = f"{folder.name}/policies/{experiment.name}.safetensors"
         lines += [f"A policy of it: `clipup evaluate {shown}`, `clipup record {shown}`.", ""]
     return "\n".join(lines)
 
@@ -99,7 +97,7 @@ def _section(experiment: Experiment, results: Results | None, folder: Path, link
 def _exploration(results: Results) -> list[str]:
     """Where the fitness scale still shows with ClipUp: in the standard deviation, which PGPE updates, not ClipUp."""
     ends: list[str] = []
-    for scale, words in zip(SCALES, SCALE_WORDS, strict=True):
+    for scale, words in SCALES.items():
         norms = [run.stdev_norm for run in results.group(f"clipup-{scale}").finished if run.stdev_norm is not None]
         if not norms:
             return []
@@ -135,7 +133,8 @@ def _projection(results: Results) -> list[str]:
 def _rules() -> str:
     lines = ["## How claims are judged", ""]
     lines += ["A claim is judged once half as many runs as the paper had have made all their generations; claims about"]
-    lines += ["the size of updates, which hold for every run, once one run went 150 generations. Then:", ""]
+    lines += ["the size of updates, which hold for every run, once one run went far enough (1 generation for the first"]
+    lines += ["update, 150 for the others). Then:", ""]
     used = {claim.rule for name in EXPERIMENTS for claim in claims_of(name)}
     for name, rule in RULES.items():
         if name in used:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from clipup.errors import FileFault
+from clipup.export.policy import read_policy
 from clipup.reproduction.collect import collect
 from clipup.reproduction.experiments import Experiment, experiment_named
 from clipup.reproduction.figures import draw
@@ -19,7 +20,7 @@ from clipup.reproduction.schedule import Outcome, Progress, Schedule
 from clipup.reproduction.tables import Table, tables
 from clipup.reproduction.verdicts import Verdict, verdicts
 from clipup.runs.files import write_atomically
-from clipup.runs.records import Record, read_records
+from clipup.runs.records import read_records
 from clipup.runs.rundir import RunDirectory
 
 POLICIES_FOLDER = "policies"
@@ -49,15 +50,6 @@ class Request:
     collect_only: bool = False
     """Make no run, only tables and figures of what is there."""
 
-    @property
-    def command(self) -> str:
-        """The command that makes these results anywhere: without directories, time limits and ways of running."""
-        words = ["clipup reproduce", self.experiment]
-        for name, value in (("runs", self.runs), ("generations", self.generations)):
-            words += [f"--{name} {value}"] if value is not None else []
-        words += [f"--group {group}" for group in self.groups]
-        return " ".join([*words, *(f"--set {name}={value}" for name, value in self.changes.items())])
-
 
 @dataclass(frozen=True)
 class Reproduction:
@@ -76,6 +68,8 @@ def reproduce(
 ) -> Reproduction:
     """Make the runs that are still missing, then the tables, figures and result file of all that are there."""
     experiment = experiment_named(request.experiment)
+    most = max(request.runs or 0, experiment.runs)
+    known = plan(experiment, runs=most, generations=request.generations, changes=request.changes)
     planned = plan(
         experiment,
         runs=request.runs,
@@ -84,14 +78,17 @@ def reproduce(
         cluster=request.cluster,
         changes=request.changes,
     )
-    check_requirements(experiment, figures=request.figures)
+    check_requirements(
+        experiment, runs=not request.collect_only, figures=request.figures, cluster=request.cluster is not None
+    )
     outcome = None
     if planned and not request.collect_only:
         schedule = Schedule(
             planned, request.out, jobs=request.jobs, budget=request.budget, watch=watch, watch_seconds=watch_seconds
         )
         outcome = schedule.run()
-    return _write_up(request, experiment, planned, outcome)
+    # What is written up are all runs that are there, also those of groups and seeds not asked for this time.
+    return _write_up(request, experiment, known, outcome)
 
 
 def _write_up(
@@ -102,7 +99,8 @@ def _write_up(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileFault(f"{folder}: cannot be made: {error.strerror or error}") from error
-    results = collect(experiment, planned, request.out, request.command, request.changes)
+    asked = experiment.runs if request.runs is None else request.runs
+    results = collect(experiment, planned, request.out, runs=asked, changes=request.changes)
     found = verdicts(results)
     shown = tables(results, found)
     path = folder / f"{experiment.name}.json"
@@ -129,21 +127,22 @@ def keep_policy(
 
     It is a policy to look at, not a measurement: a fresh evaluation of the best of several tends to come out lower.
     """
-    best: tuple[float, Record, PlannedRun] | None = None
+    best: tuple[float, PlannedRun] | None = None
     for run in planned:
         if run.group != experiment.groups[0].name or not RunDirectory(run.path(out)).policy_path.is_file():
             continue
         scored = [record for record in read_records(run.path(out) / "records.jsonl") if record.score is not None]
         recent = [record.score for record in scored[-3:] if record.score is not None]
         if recent and (best is None or sum(recent) / len(recent) > best[0]):
-            best = (sum(recent) / len(recent), scored[-1], run)
+            best = (sum(recent) / len(recent), run)
     if best is None:
         return None
-    score, record, run = best
+    score, run = best
     target = folder / POLICIES_FOLDER / f"{experiment.name}.safetensors"
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(RunDirectory(run.path(out)).policy_path, target)
     except OSError as error:
         raise FileFault(f"{target}: cannot be written: {error.strerror or error}") from error
-    return target, {"group": run.group, "seed": run.seed, "generation": record.generation, "recent_score": score}
+    generation = read_policy(target)[1].generation
+    return target, {"group": run.group, "seed": run.seed, "generation": generation, "recent_score": score}

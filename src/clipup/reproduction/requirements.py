@@ -8,17 +8,17 @@ from clipup.errors import MissingDependency
 from clipup.reproduction.experiments import HUMANOID_BULLET, LUNAR_LANDER, Experiment
 
 
-def check_requirements(experiment: Experiment, *, figures: bool) -> None:
+def check_requirements(experiment: Experiment, *, runs: bool, figures: bool, cluster: bool) -> None:
     """Raise `MissingDependency`, one line with the install command, for the first library that is missing."""
-    for library, extra in requirements(experiment, figures=figures):
+    for library, extra in requirements(experiment, runs=runs, figures=figures, cluster=cluster):
         if importlib.util.find_spec(library) is None:
             raise MissingDependency.of(library, extra=extra)
 
 
-def requirements(experiment: Experiment, *, figures: bool) -> tuple[tuple[str, str], ...]:
-    """The libraries that the experiment's tasks and pictures import, each with the extra that brings it."""
+def requirements(experiment: Experiment, *, runs: bool, figures: bool, cluster: bool) -> tuple[tuple[str, str], ...]:
+    """The libraries that the experiment's runs and pictures import, each with the extra that brings it."""
     found: dict[str, str] = {}
-    for group in experiment.groups:
+    for group in experiment.groups if runs else ():
         if group.env == HUMANOID_BULLET:
             found |= {"gymnasium": "train", "pybullet": "bullet", "pybullet_envs_gymnasium": "bullet"}
         elif importlib.util.find_spec("envpool") is None and importlib.util.find_spec("gymnasium") is not None:
@@ -26,6 +26,8 @@ def requirements(experiment: Experiment, *, figures: bool) -> tuple[tuple[str, s
             found["Box2D" if group.env == LUNAR_LANDER else "mujoco"] = "train"
         else:
             found["envpool"] = "train"
+    if runs and cluster and experiment.groups:
+        found["ray"] = "ray"
     if figures and experiment.figures:
         found["matplotlib"] = "plot"
     return tuple(found.items())

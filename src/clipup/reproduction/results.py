@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import cast
 
 from clipup.errors import FileFault
+from clipup.reproduction.experiments import experiment_named
 
 FORMAT = 1
 _SIZE_LIMIT = 64 * 1024 * 1024
@@ -93,6 +94,11 @@ class Results:
     groups: tuple[GroupResult, ...]
     changes: Mapping[str, str] = field(default_factory=dict[str, str])
     """Settings that are not the paper's; with any, nothing is said about its claims."""
+
+    @property
+    def as_published(self) -> bool:
+        """Whether settings and number of generations are the paper's."""
+        return not self.changes and self.generations == experiment_named(self.experiment).generations
 
     def group(self, name: str) -> GroupResult:
         """The group of that name; one that has no runs yet is empty."""

@@ -15,8 +15,10 @@ import numpy as np
 
 from clipup.evaluation.intervals import Interval, difference, percent_reduction, summarize_group
 from clipup.optimizers import ClipUp
-from clipup.reproduction.results import GroupResult, RunResult
-from clipup.reproduction.targets import SCALES, Claim
+from clipup.reproduction.curves import median_curve
+from clipup.reproduction.experiments import SCALES
+from clipup.reproduction.results import GroupResult
+from clipup.reproduction.targets import Claim
 from clipup.search import PGPE
 
 SETTLED_AFTER = 100
@@ -32,7 +34,8 @@ class Finding:
 
     ours: str
     interval: str
-    agrees: bool
+    agrees: bool | None
+    """None while the runs have to go on before anything can be said."""
 
 
 Groups = dict[str, GroupResult]
@@ -44,32 +47,38 @@ def mean_score(claim: Claim, groups: Groups) -> Finding:
     summary = summarize_group(groups[claim.groups[0]].final_scores)
     error = summary.stdev * math.sqrt(1.0 / summary.count + 1.0 / claim.runs)
     agrees = abs(summary.mean - claim.number("published")) <= 2.0 * error
-    return Finding(f"{summary.mean:.2f}{_spread(summary.stdev, '.2f')}", _range(summary.mean_interval, ".1f"), agrees)
+    return Finding(f"{summary.mean:.2f}{_spread(summary.stdev, '.2f')}", _range(summary.mean_interval, ".2f"), agrees)
 
 
 def even(claim: Claim, groups: Groups) -> Finding:
-    """Every group's mean lies within so many percent of the first one's; the interval is that of the lowest."""
-    percents = _percents([groups[name] for name in claim.groups])
+    """Every group's mean lies within so many percent of the first one's; the interval is that of the lowest other."""
+    members = [groups[name] for name in claim.groups]
+    percents = _percents(members)
     found = f"{min(percents):.2f} % to {max(percents):.2f} %"
-    lowest = groups[claim.groups[int(np.argmin(percents))]].final_scores
-    loss = percent_reduction(groups[claim.groups[0]].final_scores, lowest, confidence=0.95)[1]
-    interval = f"lowest: {100.0 - loss.high:.1f} … {100.0 - loss.low:.1f} %"
-    return Finding(found, interval, all(abs(percent - 100.0) <= claim.number("percent") for percent in percents))
+    agrees = all(abs(percent - 100.0) <= claim.number("percent") for percent in percents)
+    return Finding(found, f"lowest: {_worst_interval(members)}", agrees)
 
 
 def drop(claim: Claim, groups: Groups) -> Finding:
     """The group's mean is below so many percent of the reference's."""
     (group,), (reference,) = claim.words("group"), claim.words("reference")
-    percent = _percents([groups[reference], groups[group]])[1]
-    return Finding(f"{percent:.2f} %", "", percent < claim.number("percent"))
+    members = [groups[reference], groups[group]]
+    percent = _percents(members)[1]
+    return Finding(f"{percent:.2f} %", _worst_interval(members), percent < claim.number("percent"))
 
 
 def most_even(claim: Claim, groups: Groups) -> Finding:
-    """Of the families, the named one has the highest worst percentage of its own ranked mean."""
-    families = claim.words("families")
-    worst = [min(_percents([groups[f"{family}-{scale}"] for scale in SCALES])) for family in families]
-    best = families[int(np.argmax(worst))]
-    return Finding(", ".join(f"{value:.2f}" for value in worst) + " %", "", (best,) == claim.words("best"))
+    """Of the families, the named one has the highest worst percentage of its ranked mean, the others at most so much.
+
+    The interval is that of the named family's.
+    """
+    (named,) = claim.words("best")
+    families = {family: [groups[f"{family}-{scale}"] for scale in SCALES] for family in claim.words("families")}
+    worst = {family: min(_percents(members)) for family, members in families.items()}
+    others = max(percent for family, percent in worst.items() if family != named)
+    agrees = worst[named] > others and others <= claim.number("others_at_most")
+    found = ", ".join(f"{percent:.2f}" for percent in worst.values()) + " %"
+    return Finding(found, _worst_interval(families[named]), agrees)
 
 
 def similar(claim: Claim, groups: Groups) -> Finding:
@@ -80,6 +89,14 @@ def similar(claim: Claim, groups: Groups) -> Finding:
     agrees = interval.holds(0.0) or abs(estimate) <= largest * SIMILAR_PERCENT / 100.0
     means = f"{np.mean(first):.0f} and {np.mean(second):.0f}"
     return Finding(means, f"difference {_range(interval, '.0f')} (90 %)", agrees)
+
+
+def not_significant(claim: Claim, groups: Groups) -> Finding:
+    """The 90 % interval of the difference of the means holds 0."""
+    first, second = (groups[name].final_scores for name in claim.groups)
+    interval = difference(first, second)[1]
+    means = f"{np.mean(first):.0f} and {np.mean(second):.0f}"
+    return Finding(means, f"difference {_range(interval, '.0f')} (90 %)", interval.holds(0.0))
 
 
 def above(claim: Claim, groups: Groups) -> Finding:
@@ -94,35 +111,41 @@ def share_above(claim: Claim, groups: Groups) -> Finding:
     scores = groups[claim.groups[0]].final_scores
     count = sum(score >= claim.number("threshold") for score in scores)
     agrees = claim.number("low") <= count / len(scores) <= claim.number("high")
-    return Finding(f"{count} of {len(scores)} reach it", "", agrees)
+    return Finding(f"{count} of {len(scores)} reach it", _share_interval(count, len(scores)), agrees)
 
 
 def earlier(claim: Claim, groups: Groups) -> Finding:
-    """The first group's median interactions to the threshold are fewer than the second's."""
-    first, second = (float(np.median(_interactions(groups[name], claim)[0])) for name in claim.groups)
-    return Finding(f"{first / 1e6:.1f} against {second / 1e6:.1f} million", "", first < second)
+    """The first group's median interactions to the threshold, infinite for a run that never got there, are fewer."""
+    reached = (_reached(groups[name], claim) for name in claim.groups)
+    first, second = (float(np.median([math.inf if count is None else count for count in counts])) for counts in reached)
+    found = " against ".join(f"{value / 1e6:.1f} million" if value < math.inf else "never" for value in (first, second))
+    return Finding(found, "", first < second)
 
 
 def reduction(claim: Claim, groups: Groups) -> Finding:
-    """The 90 % interval of the reduction in mean interactions to the threshold overlaps the paper's.
+    """Half of the runs reach the threshold, with interactions fewer by a 90 % interval that overlaps the paper's.
 
     A run that never got there counts with all its interactions, which makes its group look better than it was.
     """
     (before, missed_before), (after, missed_after) = (_interactions(groups[name], claim) for name in claim.groups)
     estimate, interval = percent_reduction(before, after)
     centre, margin = claim.number("percent"), claim.number("margin")
-    agrees = interval.low <= centre + margin and interval.high >= centre - margin
+    overlaps = interval.low <= centre + margin and interval.high >= centre - margin
+    enough = 2 * missed_before <= len(before) and 2 * missed_after <= len(after)
     missed = missed_before + missed_after
     note = f", {missed} never got there" if missed else ""
+    agrees = overlaps and estimate > 0.0 and enough
     return Finding(f"{estimate:.2f} % fewer{note}", f"{_range(interval, '.1f')} (90 %)", agrees)
 
 
 def better(claim: Claim, groups: Groups) -> Finding:
-    """The first group's mean and median final scores both exceed the second's."""
+    """The first group's mean and median final scores exceed the second's, the 90 % interval of the means above 0."""
     first, second = (groups[name].final_scores for name in claim.groups)
     means, medians = (np.mean(first), np.mean(second)), (np.median(first), np.median(second))
     found = f"means {means[0]:.0f} and {means[1]:.0f}, medians {medians[0]:.0f} and {medians[1]:.0f}"
-    return Finding(found, "", bool(means[0] > means[1] and medians[0] > medians[1]))
+    interval = difference(second, first)[1]
+    agrees = bool(interval.low > 0.0 and medians[0] > medians[1])
+    return Finding(found, f"difference {_range(interval, '.0f')} (90 %)", agrees)
 
 
 def first_speed(claim: Claim, groups: Groups) -> Finding:
@@ -140,17 +163,20 @@ def settled_speed(claim: Claim, groups: Groups) -> Finding:
 
 
 def highest_speed(claim: Claim, groups: Groups) -> Finding:
-    """The median over runs of the highest speed lies in the given range."""
-    peaks = [max(run.speeds) for run in groups[claim.groups[0]].runs]
+    """The median over runs of the highest speed lies in the given range; too low only counts in finished runs."""
+    runs = groups[claim.groups[0]].runs
+    peaks = [max(run.speeds) for run in runs]
     middle = float(np.median(peaks))
-    return Finding(f"{middle:.4g}", _extremes(peaks), claim.number("low") <= middle <= claim.number("high"))
+    agrees = claim.number("low") <= middle <= claim.number("high")
+    may_rise = middle < claim.number("low") and not all(run.complete for run in runs)
+    return Finding(f"{middle:.4g}", _extremes(peaks), None if may_rise else agrees)
 
 
 def starts_fast(claim: Claim, groups: Groups) -> Finding:
     """In every run the largest of the first ten updates is more than twice the settled speed."""
     runs = groups[claim.groups[0]].runs
     ratios = [max(run.speeds[:10]) / float(np.median(run.speeds[SETTLED_AFTER:])) for run in runs]
-    return Finding(f"{min(ratios):.2f} times the settled speed", "", min(ratios) > 2.0)
+    return Finding(f"{min(ratios):.2f} times the settled speed", _extremes(ratios), min(ratios) > 2.0)
 
 
 def faster(claim: Claim, groups: Groups) -> Finding:
@@ -160,23 +186,22 @@ def faster(claim: Claim, groups: Groups) -> Finding:
 
 
 def median_reaches(claim: Claim, groups: Groups) -> Finding:
-    """The median over runs of the interactions to the threshold is within the published number."""
-    reached = [run.interactions_to(claim.number("threshold")) for run in groups[claim.groups[0]].runs]
-    middle = float(np.median([math.inf if count is None else count for count in reached]))
-    found = f"after {middle / 1e9:.2f}e9" if math.isfinite(middle) else "not reached by the median run"
-    return Finding(found, "", middle <= claim.number("interactions"))
+    """The median over runs, taken at equal interactions, reaches the threshold within the published number."""
+    grid, middle = median_curve(groups[claim.groups[0]])
+    reached = grid[middle >= claim.number("threshold")]
+    if not reached.size:
+        return Finding("not reached by the median", "", False)
+    return Finding(f"after {reached[0] / 1e9:.2f}e9", "", bool(reached[0] <= claim.number("interactions")))
 
 
 def median_stays(claim: Claim, groups: Groups) -> Finding:
-    """After so many interactions, more than half of the runs' scores are above the threshold."""
-    late = [
-        score
-        for run in groups[claim.groups[0]].runs
-        for interactions, score in zip(run.score_interactions, run.scores, strict=True)
-        if interactions >= claim.number("interactions")
-    ]
-    middle = float(np.median(late)) if late else math.nan
-    return Finding(f"median {middle:.0f}" if late else "no run went so far", "", middle > claim.number("threshold"))
+    """From so many interactions on, the median over runs is above the threshold more than half of the way."""
+    grid, middle = median_curve(groups[claim.groups[0]])
+    late = middle[grid >= claim.number("interactions")]
+    if not late.size:
+        return Finding("the runs did not go so far", "", None)
+    share = float(np.mean(late > claim.number("threshold")))
+    return Finding(f"{100.0 * share:.0f} % of the way", f"{late.min():.0f} … {late.max():.0f} (all)", share > 0.5)
 
 
 def defaults(claim: Claim, groups: Groups) -> Finding:
@@ -196,6 +221,7 @@ RULES: dict[str, Rule] = {
     "drop": drop,
     "most-even": most_even,
     "similar": similar,
+    "not-significant": not_significant,
     "above": above,
     "share-above": share_above,
     "earlier": earlier,
@@ -220,12 +246,31 @@ def _percents(groups: list[GroupResult]) -> list[float]:
     return [100.0 * value / means[0] for value in means]
 
 
-def _interactions(group: GroupResult, claim: Claim) -> tuple[list[float], int]:
-    def of(run: RunResult) -> int | None:
-        return run.interactions_to(claim.number("threshold"))
+def _worst_interval(groups: list[GroupResult]) -> str:
+    """The 95 % interval of the lowest percentage, of all groups but the first, of the first one's mean."""
+    percents = _percents(groups)[1:]
+    lowest = groups[1 + int(np.argmin(percents))]
+    loss = percent_reduction(groups[0].final_scores, lowest.final_scores, confidence=0.95)[1]
+    return f"{100.0 - loss.high:.1f} … {100.0 - loss.low:.1f} %"
 
-    counts = [float(found) if (found := of(run)) is not None else float(run.interactions) for run in group.finished]
-    return counts, sum(of(run) is None for run in group.finished)
+
+def _share_interval(count: int, total: int) -> str:
+    """Wilson's 95 % interval of a share."""
+    z = 1.96
+    middle = (count + z * z / 2.0) / (total + z * z)
+    margin = z / (total + z * z) * math.sqrt(count * (total - count) / total + z * z / 4.0)
+    return f"{100.0 * max(0.0, middle - margin):.0f} … {100.0 * min(1.0, middle + margin):.0f} %"
+
+
+def _reached(group: GroupResult, claim: Claim) -> list[int | None]:
+    return [run.interactions_to(claim.number("threshold")) for run in group.finished]
+
+
+def _interactions(group: GroupResult, claim: Claim) -> tuple[list[float], int]:
+    reached = _reached(group, claim)
+    totals = [run.interactions for run in group.finished]
+    counts = [float(total if count is None else count) for count, total in zip(reached, totals, strict=True)]
+    return counts, reached.count(None)
 
 
 def _settled(group: GroupResult) -> list[float]:

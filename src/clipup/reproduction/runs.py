@@ -65,7 +65,6 @@ def plan(
     runs: int | None = None,
     generations: int | None = None,
     only: Collection[str] = (),
-    seeds: Sequence[int] | None = None,
     cluster: str | None = None,
     changes: Mapping[str, object] | None = None,
 ) -> tuple[PlannedRun, ...]:
@@ -87,12 +86,35 @@ def plan(
     if wanted < 1 and known:
         raise InvalidArgument(f"generations must be at least 1, got {wanted}")
     chosen = [group for group in experiment.groups if not only or group.name in only]
-    numbers = range(1, count + 1) if seeds is None else seeds
-    ordered = sorted((group.turn, seed, place) for place, group in enumerate(chosen) for seed in numbers)
-    settings: dict[str, object] = {**(changes or {}), "generations": wanted}
+    seeds = range(1, count + 1)
+    ordered = sorted((group.turn, seed, place) for place, group in enumerate(chosen) for seed in seeds)
+    settings: dict[str, object] = {**_checked(changes or {}), "generations": wanted}
     if cluster is not None:
         settings["cluster"] = cluster
-    return tuple(_planned(chosen[place], settings | {"seed": seed}) for _, seed, place in ordered)
+    runs_planned = tuple(_planned(chosen[place], settings | {"seed": seed}) for _, seed, place in ordered)
+    _check_distinct(runs_planned, settings)
+    return runs_planned
+
+
+def _checked(changes: Mapping[str, object]) -> Mapping[str, object]:
+    for name in changes:
+        if name in CHANGEABLE or name in ("env", "seed"):
+            raise InvalidArgument(
+                f"--set changes what a run computes, and {name} does not or is not to be changed; there are --runs, "
+                "--generations, --budget, --jobs and --cluster"
+            )
+    return changes
+
+
+def _check_distinct(planned: Sequence[PlannedRun], settings: Mapping[str, object]) -> None:
+    groups: dict[str, str] = {}
+    for run in planned:
+        other = groups.setdefault(run.name, run.group)
+        if other != run.group:
+            raise InvalidArgument(
+                f"with these --set ({', '.join(sorted(settings.keys() - {'generations', 'cluster'}))}) the groups "
+                f"{other} and {run.group} are the same; leave out what they differ in"
+            )
 
 
 def check_same_run(directory: RunDirectory, config: RunConfig) -> None:

@@ -138,7 +138,8 @@ class Schedule:
         path = run.path(self._out)
         path.parent.mkdir(parents=True, exist_ok=True)
         errors = path.parent / f"{run.name}.log"
-        config = run.config if run.config.workers is not None else replace(run.config, workers=self._threads)
+        # On a cluster, workers that are not set mean all of them.
+        config = run.config if run.config.cluster is not None else replace(run.config, workers=self._threads)
         with errors.open("wb") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "clipup.reproduction.worker", str(path)],

@@ -9,13 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from clipup.evaluation.intervals import summarize_group
-from clipup.reproduction.experiments import experiment_named
+from clipup.reproduction.experiments import FAMILIES, RANKS, SCALES, experiment_named
 from clipup.reproduction.results import GroupResult, Results
-from clipup.reproduction.targets import SCALES, published_mean
+from clipup.reproduction.targets import published_mean, published_percent
 from clipup.reproduction.verdicts import Verdict
-
-SCALE_WORDS = ("fitness ranking", "raw rewards", "rewards × 1000", "rewards / 1000")
-FAMILIES = {"clipup": "ClipUp", "adam-0.15": "Adam 0.15", "adam-0.175": "Adam 0.175", "adam-0.2": "Adam 0.2"}
 
 
 @dataclass(frozen=True)
@@ -44,8 +41,7 @@ class Table:
 def group_table(results: Results) -> Table:
     """Every group: the paper's mean, ours, and how many runs stand behind it."""
     experiment = experiment_named(results.experiment)
-    as_published = results.generations >= experiment.generations and not results.changes
-    wanted = experiment.runs if as_published else results.runs
+    wanted = experiment.runs if results.as_published else results.runs
     rows = [_group_row(group, results, wanted) for group in results.groups]
     header = ("group", "paper", "ours: mean ± stdev", "interquartile mean (95 %)", "finished runs", "further runs")
     return Table(f"{experiment.title}: score after {results.generations} generations", header, tuple(rows))
@@ -72,12 +68,12 @@ def verdict_table(verdicts: Sequence[Verdict]) -> Table:
 def scale_table(results: Results) -> Table:
     """The paper's own table of fitness scales: mean, and percent of the same method's mean with ranks."""
     rows: list[tuple[str, ...]] = []
-    for scale, words in zip(SCALES, SCALE_WORDS, strict=True):
+    for scale, words in SCALES.items():
         cells = [words]
         for family in FAMILIES:
             cells += [_scale_cell(results, family, scale), _published_cell(family, scale)]
         rows.append(tuple(cells))
-    header = ["", *(text for name in FAMILIES.values() for text in (f"{name}, ours", "paper"))]
+    header = ["", *(text for label in FAMILIES.values() for text in (f"{label}, ours", "paper"))]
     return Table("as in the paper's tbl:lunarlander", tuple(header), tuple(rows))
 
 
@@ -96,7 +92,8 @@ def _group_row(group: GroupResult, results: Results, wanted: int) -> tuple[str, 
     if scores:
         summary = summarize_group(scores)
         ours = f"{summary.mean:.2f}" + ("" if math.isnan(summary.stdev) else f" ± {summary.stdev:.2f}")
-        middle = f"{summary.interquartile_mean:.2f} ({summary.interval.low:.2f} … {summary.interval.high:.2f})"
+        interval = f" ({summary.interval.low:.2f} … {summary.interval.high:.2f})" if summary.count > 1 else ""
+        middle = f"{summary.interquartile_mean:.2f}{interval}"
     unfinished = [run for run in group.runs if not run.complete]
     further = "–"
     if unfinished:
@@ -109,7 +106,7 @@ def _group_row(group: GroupResult, results: Results, wanted: int) -> tuple[str, 
 
 def _scale_cell(results: Results, family: str, scale: str) -> str:
     scores = results.group(f"{family}-{scale}").final_scores
-    reference = results.group(f"{family}-{SCALES[0]}").final_scores
+    reference = results.group(f"{family}-{RANKS}").final_scores
     if not scores or not reference:
         return "–"
     value = float(np.mean(scores))
@@ -117,9 +114,8 @@ def _scale_cell(results: Results, family: str, scale: str) -> str:
 
 
 def _published_cell(family: str, scale: str) -> str:
-    value = published_mean("fitness-scale", f"{family}-{scale}")
-    reference = published_mean("fitness-scale", f"{family}-{SCALES[0]}")
-    return "–" if value is None or reference is None else f"{value:.2f} ({100.0 * value / reference:.2f} %)"
+    group = f"{family}-{scale}"
+    return f"{published_mean('fitness-scale', group):.2f} ({published_percent(group):.2f} %)"
 
 
 def _runs(verdict: Verdict) -> str:

@@ -10,6 +10,7 @@ from importlib import resources
 from typing import cast
 
 from clipup.errors import FileFault
+from clipup.reproduction.experiments import SCALES
 
 _KNOWN = frozenset({"experiment", "text", "where", "runs", "needs", "rule", "published"})
 
@@ -54,10 +55,6 @@ class Claim:
         return tuple(names)
 
 
-SCALES = ("ranks", "raw", "times-1000", "over-1000")
-"""Endings of the groups of a family; the first is what the others are measured against."""
-
-
 @functools.cache
 def claims() -> tuple[Claim, ...]:
     """Every claim, in the order of the file."""
@@ -72,10 +69,21 @@ def claims_of(experiment: str) -> tuple[Claim, ...]:
 
 def published_mean(experiment: str, group: str) -> float | None:
     """The mean that the paper gives for a group, where it gives one."""
-    for claim in claims_of(experiment):
-        if claim.rule == "mean" and claim.groups == (group,):
-            return claim.number("published")
-    return None
+    claim = _mean_claim(experiment, group)
+    return None if claim is None else claim.number("published")
+
+
+def published_percent(group: str) -> float:
+    """What the paper prints beside a mean of fitness-scale: the percentage of the same method's mean with ranks."""
+    claim = _mean_claim("fitness-scale", group)
+    if claim is None:
+        raise FileFault(f"targets.toml: no mean of {group!r}")
+    return claim.number("percent")
+
+
+def _mean_claim(experiment: str, group: str) -> Claim | None:
+    means = (claim for claim in claims_of(experiment) if claim.rule == "mean")
+    return next((claim for claim in means if claim.groups == (group,)), None)
 
 
 def _claim(entry: Mapping[str, object]) -> Claim:

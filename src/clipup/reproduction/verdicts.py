@@ -6,7 +6,6 @@ import dataclasses
 from dataclasses import dataclass
 
 from clipup.errors import FileFault
-from clipup.reproduction.experiments import experiment_named
 from clipup.reproduction.results import GroupResult, Results
 from clipup.reproduction.rules import RULES, SPEED_RULES, Finding
 from clipup.reproduction.targets import Claim, claims_of
@@ -44,10 +43,12 @@ def judge(claim: Claim, results: Results) -> Verdict:
         raise FileFault(f"targets.toml: unknown rule {claim.rule!r}")
     groups = {name: _counting(results.group(name), claim, results) for name in claim.groups}
     count = min((len(group.runs) for group in groups.values()), default=0)
-    finding = RULES[claim.rule](claim, groups) if count or not claim.needs else Finding("", "", False)
-    verdict = NOT_ENOUGH if count < claim.needs else (AGREES if finding.agrees else DIFFERS)
+    finding = RULES[claim.rule](claim, groups) if count or not claim.needs else Finding("", "", None)
+    undecided = count < claim.needs or finding.agrees is None
+    verdict = NOT_ENOUGH if undecided else (AGREES if finding.agrees else DIFFERS)
     published = claim.published if isinstance(claim.published, str) else f"{claim.published:g}"
-    return Verdict(claim.text, claim.where, published, finding.ours, finding.interval, count, claim.runs, verdict)
+    interval = finding.interval if count > 1 or claim.rule in SPEED_RULES else ""  # one run has none
+    return Verdict(claim.text, claim.where, published, finding.ours, interval, count, claim.runs, verdict)
 
 
 def _counting(group: GroupResult, claim: Claim, results: Results) -> GroupResult:
@@ -55,8 +56,6 @@ def _counting(group: GroupResult, claim: Claim, results: Results) -> GroupResult
         runs = ()
     elif claim.rule in SPEED_RULES:
         runs = tuple(run for run in group.runs if len(run.speeds) >= SPEED_RULES[claim.rule])
-    elif results.generations >= experiment_named(results.experiment).generations:
-        runs = group.finished
     else:
-        runs = ()
+        runs = group.finished if results.as_published else ()
     return dataclasses.replace(group, runs=runs)

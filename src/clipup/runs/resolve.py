@@ -7,7 +7,7 @@ from typing import cast
 
 from clipup.errors import InvalidArgument
 from clipup.runs.config import RunConfig, check_name, check_value, kinds
-from clipup.runs.presets import Preset, preset_for, preset_named
+from clipup.runs.presets import Preset, full_name, preset_for, preset_named
 
 
 def resolve(
@@ -30,6 +30,7 @@ def resolve(
     env = explicit.get("env", from_file.get("env"))
     if not isinstance(env, str) or not env:
         raise InvalidArgument("no environment given; name one, such as LunarLanderContinuous-v3 (see: clipup envs)")
+    env = full_name(env)
     chosen = _choose(preset, env)
     merged: dict[str, object] = {}
     for layer in (chosen.values if chosen else {}, from_file, explicit):
@@ -59,6 +60,8 @@ def parse_flag(name: str, text: str) -> object:
     kind = kinds()[check_name(name)]
     if text in ("none", "auto") or kind is str or name == "time_limit":
         return text
+    if kind is bool and text in ("true", "false"):
+        return text == "true"
     try:
         return int(text.replace("_", "")) if kind is int else float(text)
     except ValueError:

@@ -3,8 +3,14 @@ from pathlib import Path
 import pytest
 
 from clipup.cli.main import main
+from clipup.reproduction.collect import command
 from clipup.reproduction.experiments import EXPERIMENTS
-from clipup.reproduction.reproduce import Request
+from clipup.reproduction.results import read_results
+from clipup.reproduction.runs import plan
+from clipup.runs.records import encode_line
+from clipup.runs.toml import format_config
+from tests.unit.reproduction.conftest import MakeResults, run_result
+from tests.unit.runs.test_records import record
 
 
 def test_without_a_name_the_experiments_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -24,6 +30,12 @@ def test_without_a_name_the_experiments_are_listed(capsys: pytest.CaptureFixture
         (["walker2d", "--set", "population"], "NAME=VALUE"),
         (["walker2d", "--set", "populatio=4"], "did you mean 'population'"),
         (["walker2d", "--set", "population=3"], "even"),
+        (["walker2d", "--set", "normalize=perhaps"], "true or false"),
+        (["walker2d", "--set", "seed=3"], "seed"),
+        (["walker2d", "--set", "env=CartPole-v1"], "env"),
+        (["walker2d", "--set", "generations=3"], "--generations"),
+        (["walker2d", "--set", "workers=3"], "--jobs"),
+        (["step-size", "--set", "step_size=0.01"], "clipup and clipup-fast are the same"),
         (["walker2d", "--rums", "3"], "did you mean '--runs'"),
     ],
 )
@@ -49,17 +61,25 @@ def test_collecting_where_there_are_no_runs_gives_an_empty_table(
     assert (tmp_path / "walker2d.json").is_file()
 
 
-def test_the_command_of_a_result_holds_what_decides_it_and_no_directory() -> None:
-    request = Request(
-        "humanoid-bullet",
-        runs=1,
-        generations=9,
-        groups=("clipup",),
-        changes={"population": 20},
-        out=Path("somewhere"),
-        jobs=3,
+def test_the_command_of_a_result_is_the_one_that_makes_all_that_is_in_it(make_results: MakeResults) -> None:
+    both = make_results("walker2d", {"clipup": [run_result(1, 3.0), run_result(2, 4.0)], "adam": [run_result(1, 3.0)]})
+    one = make_results("walker2d", {"adam": [run_result(1, 3.0)]})
+    experiment = EXPERIMENTS["walker2d"]
+    assert command(experiment, both.groups, 500, {}) == "clipup reproduce walker2d --runs 2"
+    assert command(experiment, one.groups, 9, {"population": 20}) == (
+        "clipup reproduce walker2d --runs 1 --generations 9 --group adam --set population=20"
     )
-    assert (
-        request.command
-        == "clipup reproduce humanoid-bullet --runs 1 --generations 9 --group clipup --set population=20"
-    )
+
+
+def test_runs_of_other_groups_and_seeds_stay_in_the_result(tmp_path: Path) -> None:
+    runs = plan(EXPERIMENTS["walker2d"], runs=2, generations=5)
+    for run in runs:
+        folder = run.path(tmp_path)
+        folder.mkdir(parents=True)
+        (folder / "config.toml").write_text(format_config(run.config))
+        (folder / "records.jsonl").write_bytes(encode_line(record()))
+    words = ["--collect", "--no-figures", "--generations", "5", "--out", str(tmp_path)]
+    assert main(["reproduce", "walker2d", "--group", "adam", "--runs", "1", *words]) == 0
+    results = read_results(tmp_path / "walker2d.json")
+    assert [len(group.runs) for group in results.groups] == [2, 2]
+    assert results.provenance.command == "clipup reproduce walker2d --runs 2 --generations 5"

@@ -93,8 +93,8 @@ def test_experiments_with_equal_settings_share_their_runs() -> None:
     }
     assert names["humanoid"] < names["update-magnitudes"]
     assert len(names["humanoid"] & names["step-size"]) == 30
-    assert len(names["clipping"] & names["step-size"]) == 30
-    assert len(names["clipping"] & names["update-magnitudes"]) == 30
+    assert len(names["clipping"] & names["step-size"]) == 60
+    assert len(names["clipping"] & names["update-magnitudes"]) == 60
     assert not names["small-population"] & names["humanoid"]
 
 

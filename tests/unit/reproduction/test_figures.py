@@ -3,8 +3,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from clipup.reproduction.curves import on_grid
 from clipup.reproduction.experiments import EXPERIMENTS
-from clipup.reproduction.figures import draw, on_grid
+from clipup.reproduction.figures import draw
 from clipup.reproduction.tables import scale_table, tables
 from clipup.reproduction.verdicts import verdicts
 from tests.unit.reproduction.conftest import MakeResults, run_result

@@ -22,6 +22,7 @@ def hide(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
         ("humanoid", ("envpool", "mujoco"), "clipup[train]"),
         ("walker2d", ("envpool", "gymnasium"), "clipup[train]"),
         ("fitness-scale", ("matplotlib",), "clipup[plot]"),
+        ("fitness-scale", ("ray",), "clipup[ray]"),
     ],
 )
 def test_a_missing_library_is_one_line_with_the_install_command(
@@ -29,7 +30,7 @@ def test_a_missing_library_is_one_line_with_the_install_command(
 ) -> None:
     hide(monkeypatch, *hidden)
     with pytest.raises(MissingDependency) as caught:
-        check_requirements(EXPERIMENTS[experiment], figures=True)
+        check_requirements(EXPERIMENTS[experiment], runs=True, figures=True, cluster=True)
     assert f"pip install '{command}'" in str(caught.value) and "\n" not in str(caught.value)
 
 
@@ -42,5 +43,13 @@ def test_it_is_said_before_any_run_begins(
     assert capsys.readouterr().err.count("\n") == 1
 
 
+def test_what_is_collected_needs_no_simulator(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hide(monkeypatch, "pybullet", "ray")
+    words = ["--collect", "--no-figures", "--cluster", "ray", "--out", str(tmp_path)]
+    assert main(["reproduce", "humanoid-bullet", *words]) == 0, capsys.readouterr().err
+
+
 def test_pictures_that_are_not_wanted_need_no_matplotlib() -> None:
-    assert "matplotlib" not in dict(requirements(EXPERIMENTS["walker2d"], figures=False))
+    assert "matplotlib" not in dict(requirements(EXPERIMENTS["walker2d"], runs=True, figures=False, cluster=False))

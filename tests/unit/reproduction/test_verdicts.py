@@ -115,6 +115,76 @@ def test_a_fifth_fewer_interactions_agree_with_the_paper_s_reduction(make_result
     assert find(worse, "reaches 6000 with fewer").verdict == "differs"
 
 
+def test_a_reduction_is_no_increase_and_needs_runs_that_get_there(make_results: MakeResults) -> None:
+    wide = [run for reached in (2000, 8900) for run in to_threshold(reached, 8)]
+    slower = [run for reached in (2500, 8990) for run in to_threshold(reached, 8)]
+    more = find(make_results("step-size", {"clipup": wide, "clipup-fast": slower}), "reaches 6000 with fewer")
+    assert more.ours.startswith("-") and more.verdict == "differs"
+    never = [run_result(seed, 100.0, interactions=5000) for seed in range(1, 16)]
+    ever = [run_result(seed, 100.0, interactions=4000) for seed in range(1, 16)]
+    none = find(make_results("step-size", {"clipup": never, "clipup-fast": ever}), "reaches 6000 with fewer")
+    assert none.ours == "20.00 % fewer, 30 never got there" and none.verdict == "differs"
+
+
+def test_who_never_gets_there_is_not_earlier(make_results: MakeResults) -> None:
+    never = [run_result(seed, 100.0) for seed in range(1, 16)]
+    results = make_results("humanoid", {"clipup": never, "adam": to_threshold(5000)})
+    verdict = find(results, "earlier than Adam")
+    assert verdict.verdict == "differs" and verdict.ours == "never against 0.0 million"
+
+
+def test_a_small_difference_that_is_significant_is_significant(make_results: MakeResults) -> None:
+    results = make_results("step-size", {"clipup": scores(6988, 30, 100), "clipup-fast": scores(6528, 30, 100)})
+    assert find(results, "not significant").verdict == "differs"
+    results = make_results("step-size", {"clipup": scores(6988, 30, 900), "clipup-fast": scores(6980, 30, 900)})
+    assert find(results, "not significant").verdict == "agrees"
+
+
+def test_a_hair_s_breadth_is_not_clearly_better(make_results: MakeResults) -> None:
+    groups = {"clipup-fast": scores(6501, 15, 500), "noclip-fast": scores(6500, 15, 500)}
+    assert find(make_results("clipping", groups), "clearly better").verdict == "differs"
+
+
+def test_adam_that_is_even_too_is_not_inconsistent(make_results: MakeResults) -> None:
+    means = {"clipup": 272.0, "adam-0.15": 271.0, "adam-0.175": 271.0, "adam-0.2": 271.0}
+    groups = {
+        f"{family}-{scale}": scores(mean if scale == "raw" else 274.0)
+        for family, mean in means.items()
+        for scale in ("ranks", "raw", "times-1000", "over-1000")
+    }
+    assert find(make_results("fitness-scale", groups), "while Adam is not").verdict == "differs"
+
+
+def test_more_generations_than_the_paper_s_say_nothing_about_its_scores(make_results: MakeResults) -> None:
+    results = make_results("fitness-scale", {"clipup-ranks": scores(270)}, generations=500)
+    assert find(results, "ClipUp, fitness ranking").verdict == "not enough runs"
+
+
+def test_a_single_run_has_no_interval(make_results: MakeResults) -> None:
+    results = make_results("fitness-scale", {"clipup-ranks": scores(270, 1)})
+    assert find(results, "ClipUp, fitness ranking").interval == ""
+
+
+def test_a_peak_that_may_still_come_is_not_denied(make_results: MakeResults) -> None:
+    def verdict(*, complete: bool) -> str:
+        runs = [run_result(1, 900.0, complete=complete, speeds=(2e-2,) * 150)]
+        return find(make_results("clipping", {"noclip-fast": runs}), "rises above").verdict
+
+    assert (verdict(complete=False), verdict(complete=True)) == ("not enough runs", "differs")
+
+
+def test_spikes_of_single_runs_do_not_make_a_median(make_results: MakeResults) -> None:
+    places = tuple(range(100_000_000, 1_200_000_000, 100_000_000))
+    runs = [
+        run_result(
+            seed, 1000.0, score_interactions=places, scores=tuple(3600.0 if k == seed else 1000.0 for k in range(11))
+        )
+        for seed in range(10)
+    ]
+    found = verdicts(make_results("humanoid-bullet", {"clipup": runs}))
+    assert [verdict.verdict for verdict in found] == ["differs", "differs"]
+
+
 def test_runs_that_never_reach_the_threshold_are_told(make_results: MakeResults) -> None:
     slow = [run_result(seed, 100.0) for seed in range(1, 16)]
     results = make_results("step-size", {"clipup": slow, "clipup-fast": to_threshold(4000)})

@@ -28,6 +28,13 @@ def test_the_environment_may_come_from_the_file_and_its_options_are_merged_key_b
     assert config.env == "Ant-v4" and config.env_options == {"a": 1, "b": 3}
 
 
+def test_a_task_of_a_preset_is_found_without_its_module():
+    config, preset = resolve({"env": "HumanoidBulletEnv-v0"})
+    assert config.env == "pybullet_envs_gymnasium:HumanoidBulletEnv-v0"
+    assert preset is not None and preset.name == "humanoid-bullet"
+    assert resolve({"env": "CartPole-v1"})[0].env == "CartPole-v1"
+
+
 def test_the_papers_hyperparameters_are_the_presets():
     table = {
         "LunarLanderContinuous-v3": (200, None, None, 0.3, 4.5, 0.15, "linear", False, 50),

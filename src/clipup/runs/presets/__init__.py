@@ -35,6 +35,12 @@ def presets() -> dict[str, Preset]:
     return found
 
 
+def full_name(env: str) -> str:
+    """The id `env`, with its module where a preset knows it by that and the module was left out."""
+    tasks = (task for preset in presets().values() for task in preset.tasks)
+    return next((task for task in tasks if task.partition(":")[2] == env), env)
+
+
 def preset_for(env: str) -> Preset | None:
     """The preset of the task `env`, if there is one."""
     return next((preset for preset in presets().values() if env in preset.tasks), None)

@@ -62,3 +62,9 @@ class RunExists(ClipUpError, RuntimeError):
 
 class RunBusy(ClipUpError, RuntimeError):
     """Another process is working on the same run directory."""
+
+
+def one_line(error: BaseException) -> str:
+    """Return an exception of someone else's as one line of text."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -118,7 +118,7 @@ def test_a_callers_arrays_are_left_alone(case: Case) -> None:
 
 @pytest.mark.parametrize(
     ("env", "engine"),
-    [("Walker2d-v4", "envpool"), ("LunarLanderContinuous-v3", "envpool"), ("Pendulum-v1", "gymnasium")],
+    [("Walker2d-v4", "auto"), ("LunarLanderContinuous-v3", "auto"), ("Pendulum-v1", "gymnasium")],
 )
 class TestEpisodes:
     """Several episodes, and seeds in common."""
@@ -149,6 +149,19 @@ class TestEpisodes:
         case.parameters[:] = case.parameters[0]
         assert len(set(case.run(case.engines[0]).fitness.tolist())) == 30
         case.close()
+
+
+@pytest.mark.parametrize("env", ["Walker2d-v4", "LunarLanderContinuous-v3"])
+@pytest.mark.parametrize("sharing", ["pair", "shared"])
+def test_seeds_in_common_are_so_in_every_episode(env: str, sharing: Any) -> None:
+    # One step an episode: what a candidate sees is where its episodes start, whatever its policy does.
+    case = Case(env, "auto", "linear-bias", 0.5, 8, episodes=3, episode_seeds=sharing, max_episode_steps=1)
+    moments = case.run(case.engines[0]).moments
+    case.close()
+    assert moments is not None and moments.count.tolist() == [3] * 8
+    starts = {moments.mean[row].tobytes() for row in range(8)}
+    assert len(starts) == (4 if sharing == "pair" else 1)
+    assert (moments.mean[0::2] == moments.mean[1::2]).all()
 
 
 @pytest.mark.parametrize("engine", ["envpool", "gymnasium"])

@@ -57,7 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
         print_json(dataclasses.asdict(found))
         return 0
     if not arguments.quiet:
-        say(f"{found.environment} with {found.engine} ({found.reason}), {found.threads} threads, {found.lanes} lanes")
+        place = f"{found.threads} threads, {found.lanes} lanes" if found.engine == "envpool" else "in this process"
+        say(f"{found.environment} with {found.engine} ({found.reason}), {place}")
     say(f"simulator alone  {found.simulator_steps_per_second:>12,.0f} steps/s")
     say(f"training         {found.our_steps_per_second:>12,.0f} steps/s")
     say(f"ratio            {found.ratio:>12.3f}")

@@ -14,11 +14,11 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from clipup.errors import EnvironmentFault, InvalidArgument
+from clipup.errors import EnvironmentFault, InvalidArgument, one_line
 from clipup.evaluation import graphics
 from clipup.policies import Policy
 from clipup.rollout import Task
-from clipup.rollout.environment import make_ready, one_line
+from clipup.rollout.environment import make_ready
 from clipup.rollout.pool import pool_layout
 from clipup.rollout.registry import envpool_refusal
 from clipup.rollout.seeding import int31, seed_words, uint32

@@ -63,6 +63,11 @@ class CrewExecutor:
         return self._description.engine
 
     @property
+    def engine_reason(self) -> str:
+        """Why that engine was taken."""
+        return self._description.engine_reason
+
+    @property
     def description(self) -> str:
         """Where evaluation runs."""
         return self._crew.description

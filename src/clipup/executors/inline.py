@@ -43,6 +43,11 @@ class InlineExecutor:
         return self._training.name
 
     @property
+    def engine_reason(self) -> str:
+        """Why that engine was taken."""
+        return self._training.reason
+
+    @property
     def description(self) -> str:
         """Where evaluation runs."""
         if self._training.name != "envpool":

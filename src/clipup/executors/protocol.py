@@ -34,6 +34,11 @@ class Executor(Protocol):
         ...
 
     @property
+    def engine_reason(self) -> str:
+        """Why that engine was taken."""
+        ...
+
+    @property
     def description(self) -> str:
         """Where evaluation runs, in a few words for people."""
         ...
@@ -44,7 +49,7 @@ class Executor(Protocol):
         ...
 
     def evaluate(self, batch: Batch, statistics: Statistics | None, *, following: Batch | None = None) -> Outcomes:
-        """All candidates of `batch`, in order.
+        """All candidates of `batch`, in order; `EnvironmentFault` where every one of them failed.
 
         `following` is the batch that may be asked for next: an executor with idle workers may start on it, and must
         drop it when something else is asked for instead.

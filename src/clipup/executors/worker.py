@@ -21,6 +21,7 @@ class Description:
     network: Network
     actions: Actions
     engine: str
+    engine_reason: str
 
 
 class Worker:
@@ -33,7 +34,7 @@ class Worker:
         self._evaluation: Engine | None = None
         actions = self._training.actions
         self.network = Network.parse(setup.policy, self._training.observation_size, actions.size)
-        self.description = Description(self.network, actions, self._training.name)
+        self.description = Description(self.network, actions, self._training.name, self._training.reason)
         self._subject: Subject | None = None
 
     def engine(self, *, evaluation: bool) -> Engine:

@@ -7,8 +7,8 @@ stepping, collecting observation moments, ranking, updating.
 
 from __future__ import annotations
 
+import math
 import statistics
-import sys
 import time
 from dataclasses import dataclass
 from typing import Any, cast
@@ -16,6 +16,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from clipup.errors import EnvironmentFault, InvalidArgument, one_line
 from clipup.policies.network import Network
 from clipup.policies.normalizer import Moments, Normalizer, Statistics
 from clipup.rollout import blas
@@ -80,6 +81,7 @@ class Contest:
         normalize: bool = True,
         statistics: Statistics | None = None,
     ) -> None:
+        self._label = task.label
         self.lanes = lanes or min(256, population_size)
         self.threads = threads or available_threads()
         self.population_size = population_size
@@ -153,7 +155,7 @@ class Contest:
             generation=self._generations,
             statistics=normalizer.statistics() if self._normalize else None,
             collect_moments=self._normalize,
-        )
+        ).check(self._label)
         if outcomes.moments is not None:
             normalizer.merge(outcomes.moments)
         search.tell(outcomes.fitness)
@@ -174,6 +176,8 @@ def measure(
     repeats: int = 3,
 ) -> Speed:
     """Measure both sides by turns, `repeats` times for about `seconds` each; see `Contest` for the other arguments."""
+    if not 0.0 < seconds < math.inf:
+        raise InvalidArgument(f"seconds must be a number above 0, got {seconds}")
     contest = Contest(
         task,
         network=network,
@@ -210,6 +214,7 @@ class _Simulator:
     def __init__(
         self, task: Task, engine: Engine, network: Network, parameters: NDArray[np.float32], threads: int
     ) -> None:
+        self._label = task.label
         self._network, self._parameters = network, parameters
         self._convert = engine.actions.converter()
         self._discrete = engine.actions.kind == "discrete"
@@ -240,7 +245,12 @@ class _Simulator:
             return cast("NDArray[Any]", self._convert(self._network.forward(parameters, inputs)))
 
         with blas.single_thread(), np.errstate(all="ignore"):
-            return self._pool_speed(seconds, act) if self._pool is not None else self._single_speed(seconds, act)
+            if self._pool is not None:
+                return self._pool_speed(seconds, act)
+            try:
+                return self._single_speed(seconds, act)
+            except Exception as error:
+                raise EnvironmentFault(f"{self._label} failed: {one_line(error)}") from error
 
     def _pool_speed(self, seconds: float, act: Any) -> float:
         pool = cast(Pool, self._pool)
@@ -272,31 +282,3 @@ class _Simulator:
                 steps += 1
                 elapsed = time.perf_counter() - start
         return steps / elapsed
-
-
-def main() -> None:
-    """Measure the environment named on the command line."""
-    import argparse
-
-    parser = argparse.ArgumentParser(description="The simulator's own speed on this machine, ours, and their ratio.")
-    parser.add_argument("env")
-    parser.add_argument("--network", default="linear-bias")
-    parser.add_argument("--population", type=int, default=200)
-    parser.add_argument("--seconds", type=float, default=4.0)
-    arguments = parser.parse_args()
-    found = measure(
-        Task(arguments.env),
-        network=arguments.network,
-        population_size=arguments.population,
-        seconds=arguments.seconds,
-    )
-    sys.stdout.write(
-        f"{found.environment}, {found.engine} ({found.reason}), {found.lanes} lanes, {found.threads} threads\n"
-        f"simulator alone {found.simulator_steps_per_second:,.0f} steps/s\n"
-        f"whole training  {found.our_steps_per_second:,.0f} steps/s\n"
-        f"ratio           {found.ratio:.3f}\n"
-    )
-
-
-if __name__ == "__main__":
-    main()

@@ -15,7 +15,7 @@ from clipup.policies.normalizer import Statistics
 from clipup.rollout import registry
 from clipup.rollout.outcomes import Outcomes
 from clipup.rollout.seeding import Stream
-from clipup.rollout.task import Task
+from clipup.rollout.task import Task, check_count
 
 DEFAULT_LANES = 256
 
@@ -81,16 +81,16 @@ def make_engine(task: Task, *, lanes: int = DEFAULT_LANES, threads: int | None =
     task
         What is run; its `engine` says which engine, or ``"auto"``.
     lanes
-        How many simulators EnvPool holds at most. It is part of what is computed (a candidate beyond the lanes
-        starts where the one before it on its lane left the random numbers), so it must not follow the machine. Even,
-        for ``episode_seeds="pair"``. Best equal to the population size, where memory allows.
+        How many simulators EnvPool holds at most (twice as many while a population is larger). It is part of what is
+        computed (a candidate beyond the lanes starts where the one before it on its lane left the random numbers), so
+        it must not follow the machine. Even, for ``episode_seeds="pair"``. Best equal to the population size, where
+        memory allows.
     threads
         Threads of EnvPool; None takes all processors. Results do not depend on it.
     """
-    if lanes < 1:
-        raise InvalidArgument(f"lanes must be at least 1, got {lanes}")
-    if threads is not None and threads < 1:
-        raise InvalidArgument(f"threads must be at least 1, got {threads}")
+    check_count("lanes", lanes)
+    if threads is not None:
+        check_count("threads", threads)
     from clipup.rollout.gymnasium import GymnasiumEngine
 
     if task.engine == "gymnasium":

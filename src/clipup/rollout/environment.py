@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from clipup.errors import EnvironmentFault, InvalidArgument, MissingDependency
+from clipup.errors import EnvironmentFault, InvalidArgument, MissingDependency, one_line
 from clipup.policies.actions import Actions
 from clipup.rollout import registry
 from clipup.rollout.noise import chatter_to_stderr
@@ -32,12 +32,6 @@ def make_ready(task: Task) -> Any:
     return environment
 
 
-def one_line(error: BaseException) -> str:
-    """Return an exception as one line of text."""
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
 def make_environment(task: Task) -> Any:
     """Return a new Gymnasium environment for `task`; every way to fail is one of clipup's errors, in one line."""
     try:
@@ -48,13 +42,11 @@ def make_environment(task: Task) -> Any:
         return _make_by_id(task, task.env)
     try:
         environment = cast(Any, task.env(**task.env_options))
-    except TypeError as error:
-        raise InvalidArgument(f"{task.label} could not be called with env_options: {one_line(error)}") from error
     except Exception as error:
-        raise EnvironmentFault(f"making {task.label} failed: {one_line(error)}") from error
-    for needed in ("reset", "step", "observation_space", "action_space"):
-        if not hasattr(environment, needed):
-            raise InvalidArgument(f"{task.label} must return a Gymnasium environment, but its result has no {needed}")
+        raise _failed(task, error) from error
+    if not isinstance(cast(object, environment), gymnasium.Env):
+        kind = type(environment).__qualname__
+        raise InvalidArgument(f"{task.label} must return a gymnasium.Env, got {kind}; derive it from that class")
     if task.max_episode_steps is not None:
         environment = gymnasium.wrappers.TimeLimit(environment, task.max_episode_steps)
     return environment
@@ -65,6 +57,8 @@ def _make_by_id(task: Task, name: str) -> Any:
     from gymnasium import error as gymnasium_error
 
     options: dict[str, Any] = dict(task.env_options)
+    if "max_episode_steps" in options:  # Gymnasium would take it, and cut the episodes of evaluations too
+        raise InvalidArgument("max_episode_steps is a setting of the task, not an option of the environment")
     if task.max_episode_steps is not None:
         options["max_episode_steps"] = task.max_episode_steps
     try:
@@ -83,11 +77,16 @@ def _make_by_id(task: Task, name: str) -> Any:
         raise InvalidArgument(f"{name} could not be imported: {one_line(error)}") from error
     except gymnasium_error.Error as error:
         raise InvalidArgument(f"Gymnasium cannot make {name}: {one_line(error)}") from error
-    except TypeError as error:
-        given = ", ".join(f"{key}={value!r}" for key, value in task.env_options.items()) or "none"
-        raise InvalidArgument(f"{name} does not take these options: {given} ({one_line(error)})") from error
     except Exception as error:
-        raise EnvironmentFault(f"making {name} failed: {one_line(error)}") from error
+        raise _failed(task, error) from error
+
+
+def _failed(task: Task, error: Exception) -> EnvironmentFault | InvalidArgument:
+    """Return the error for an environment that raised when it was made: its own fault, or that of its options."""
+    if isinstance(error, TypeError) and any(f"{kind} argument" in str(error) for kind in ("keyword", "positional")):
+        given = ", ".join(f"{key}={value!r}" for key, value in task.env_options.items()) or "none"
+        return InvalidArgument(f"{task.label} does not take these options: {given} ({one_line(error)})")
+    return EnvironmentFault(f"making {task.label} failed: {one_line(error)}")
 
 
 def observation_size(task: Task, space: Any) -> int:

@@ -35,7 +35,7 @@ from clipup.rollout import blas
 from clipup.rollout.lanes import LanePools
 from clipup.rollout.ledger import Ledger
 from clipup.rollout.outcomes import Failure, Outcomes
-from clipup.rollout.pool import STEP_CAP, Pool, pool_layout
+from clipup.rollout.pool import Pool, pool_layout
 from clipup.rollout.request import Request
 from clipup.rollout.seeding import Stream, int31, seed_indices, seed_words
 from clipup.rollout.task import Task
@@ -62,6 +62,8 @@ class EnvPoolEngine:
         self.threads = threads
         self.reason = reason
         self._layout = pool_layout(task)
+        if task.env_options:  # some are looked at only when an environment is made
+            Pool(self._layout, np.zeros(1, np.int64), [0], 1).close()
         self._replay = self._layout.replayable and task.episode_seeds != "shared"
         self._home = LanePools(self._layout, threads, WAVES)
         self._overflow = LanePools(self._layout, threads, WAVES)
@@ -99,25 +101,17 @@ class EnvPoolEngine:
             except BaseException:
                 self.close()  # environments stopped midway are of no use to the next call
                 raise
+        message = f"no end after {self._layout.step_limit} steps; set max_episode_steps"
         return ledger.outcomes(
             episodes=self.task.episodes,
             reward_offset=self.task.reward_offset,
-            failures=self._endless(ledger, first),
+            failures=tuple(Failure(first + int(row), message) for row in np.flatnonzero(ledger.endless)),
         )
 
     def close(self) -> None:
         """Stop all threads and free all environments."""
         self._home.close()
         self._overflow.close()
-
-    def _endless(self, ledger: Ledger, first: int) -> tuple[Failure, ...]:
-        """Mark candidates that had to be stopped, where neither the task nor the environment sets a limit."""
-        if not self._layout.endless:
-            return ()
-        rows = np.flatnonzero(ledger.steps >= STEP_CAP)
-        ledger.broken[rows] = True
-        message = f"no end after {STEP_CAP} steps; set max_episode_steps"
-        return tuple(Failure(first + int(row), message) for row in rows)
 
     def _waves(self, request: Request, ledger: Ledger) -> Iterator[Wave]:
         if not self._replay:

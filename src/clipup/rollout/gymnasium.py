@@ -5,17 +5,17 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clipup.errors import EnvironmentFault
+from clipup.errors import EnvironmentFault, one_line
 from clipup.policies.actions import Actions
 from clipup.policies.network import Network
 from clipup.policies.normalizer import Moments, Normalizer, Statistics
 from clipup.rollout import blas
-from clipup.rollout.environment import actions_of, make_ready, observation_size, one_line, own_step_limit
+from clipup.rollout.environment import actions_of, make_ready, observation_size, own_step_limit
 from clipup.rollout.ledger import Ledger
 from clipup.rollout.outcomes import Failure, Outcomes
 from clipup.rollout.pool import STEP_CAP
@@ -154,12 +154,15 @@ class GymnasiumEngine:
     def _episode(self, act: Act, seed: int, row: int, ledger: Ledger, observer: _Observer | None) -> None:
         """Run one episode, up to its end or to the first number that is not finite."""
         environment, terms = self._environment, self.task.reward_terms
-        observation = self._vector(environment.reset(seed=seed)[0])
+        started = environment.reset(seed=seed)
+        if not isinstance(started, tuple) or len(cast("tuple[Any, ...]", started)) != 2:
+            raise EnvironmentFault("reset must return (observation, info), as Gymnasium's environments do")
+        observation = self._vector(started[0])
         total = scored = 0.0
         steps = 0
         try:
             while steps < self._limit:
-                action = act(observation) if math.isfinite(np.add.reduce(observation, axis=None)) else None
+                action = act(observation) if _is_finite(observation) else None
                 if action is None:
                     ledger.broken[row] = True
                     return
@@ -189,6 +192,11 @@ class GymnasiumEngine:
                 f"an observation must have shape ({self.observation_size},) as its space says, got {vector.shape}"
             )
         return vector
+
+
+def _is_finite(values: NDArray[Any]) -> bool:
+    # A finite sum proves all finite and is the cheapest such test; one that overflows proves nothing.
+    return math.isfinite(np.add.reduce(values, axis=None)) or bool(np.isfinite(values).all())
 
 
 class _Observer:

@@ -19,6 +19,8 @@ class Ledger:
         What the fitness counts instead of `totals`, where it does not count the environment's own reward.
     broken
         Whether something was not finite.
+    endless
+        Whether an episode did not end where nothing sets a limit, and was stopped.
     moments
         Observation moments, where they are collected.
     """
@@ -28,11 +30,12 @@ class Ledger:
         self.scored = np.zeros(rows) if own_score else self.totals
         self.steps = np.zeros(rows, np.int64)
         self.broken = np.zeros(rows, np.bool_)
+        self.endless = np.zeros(rows, np.bool_)
         self.moments = Moments.zeros(rows, observation_size) if collect_moments else None
 
     def outcomes(self, *, episodes: int, reward_offset: float, failures: tuple[Failure, ...] = ()) -> Outcomes:
         """Return the outcomes: means over the episodes, NaN where something was not finite."""
-        broken = self.broken | ~np.isfinite(self.totals) | ~np.isfinite(self.scored)
+        broken = self.broken | self.endless | ~np.isfinite(self.totals) | ~np.isfinite(self.scored)
         fitness = (self.scored + reward_offset * self.steps) / episodes
         fitness[broken] = np.nan
         returns = self.totals / episodes

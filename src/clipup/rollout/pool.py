@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from clipup.errors import InvalidArgument
+from clipup.errors import EnvironmentFault, InvalidArgument, one_line
 from clipup.policies.actions import Actions
 from clipup.rollout.task import Task
 
@@ -42,10 +42,15 @@ def pool_layout(task: Task) -> Layout:
     from clipup.rollout.registry import envpool_ids
 
     name = cast(str, task.env)
+    options: dict[str, object] = dict(task.env_options)
+    if task.max_episode_steps is not None:
+        options["max_episode_steps"] = task.max_episode_steps
     try:
-        spec = cast(Any, envpool).make_spec(name, **task.env_options)
+        spec = cast(Any, envpool).make_spec(name, **options)
+    except ImportError as error:
+        raise InvalidArgument(f"EnvPool cannot load {name}: {one_line(error)}") from error
     except (TypeError, ValueError, RuntimeError, AssertionError) as error:
-        given = ", ".join(f"{key}={value!r}" for key, value in task.env_options.items())
+        given = ", ".join(f"{key}={value!r}" for key, value in options.items())
         raise InvalidArgument(f"EnvPool's {name} does not take these options: {given}") from error
     states = cast("dict[str, Any]", spec.state_array_spec)
     inputs = cast("dict[str, Any]", spec.action_array_spec)
@@ -59,7 +64,8 @@ def pool_layout(task: Task) -> Layout:
     observation = states[observations[0]]
     shape = [int(size) for size in observation.shape]
     if len(shape) != 1 or shape[0] < 1 or np.issubdtype(observation.dtype, np.bool_):
-        raise InvalidArgument(f"observations must be a vector of numbers, but EnvPool's {name} gives shape {shape}")
+        given = f"arrays of shape {tuple(shape)}" if shape != [-1] else "single numbers"
+        raise InvalidArgument(f"observations must be a vector of numbers, but EnvPool's {name} gives {given}")
     keys = list(states)
     limit = int(getattr(config, "max_episode_steps", STEP_CAP))
     endless = task.max_episode_steps is None and limit > STEP_CAP
@@ -118,15 +124,18 @@ class Pool:
         self.layout = layout
         self.lanes = lanes
         self.resets = np.zeros(len(lanes), np.int64)
-        self._pool: Any = cast(Any, envpool).make(
-            layout.task.env,
-            env_type="gymnasium",
-            num_envs=len(lanes),
-            seed=list(seeds),
-            num_threads=max(1, min(threads, len(lanes))),
-            max_episode_steps=layout.step_limit,
-            **layout.task.env_options,
-        )
+        try:
+            self._pool: Any = cast(Any, envpool).make(
+                layout.task.env,
+                env_type="gymnasium",
+                num_envs=len(lanes),
+                seed=list(seeds),
+                num_threads=max(1, min(threads, len(lanes))),
+                max_episode_steps=layout.step_limit,
+                **layout.task.env_options,
+            )
+        except Exception as error:
+            raise EnvironmentFault(f"EnvPool cannot make {layout.task.label}: {one_line(error)}") from error
         self._sent: list[NDArray[Any]] = []
 
     def reset(self, slots: NDArray[np.int32]) -> None:

@@ -6,7 +6,7 @@ import difflib
 import importlib.util
 from typing import Any, cast
 
-from clipup.errors import ClipUpError, InvalidArgument, MissingDependency, UnknownEnvironment
+from clipup.errors import ClipUpError, InvalidArgument, MissingDependency, UnknownEnvironment, one_line
 from clipup.rollout.task import Task
 
 POOL_KEYS = frozenset({
@@ -40,7 +40,9 @@ def envpool_has(task: Task) -> bool:
 
 
 def unknown(name: str) -> UnknownEnvironment:
-    """Return the error for an id that no engine knows, with the nearest ones that exist."""
+    """Return the error for an id that Gymnasium does not know, nor EnvPool, with the nearest ones that exist."""
+    if name in envpool_ids():
+        return UnknownEnvironment(f"Gymnasium has no {name!r}")
     known = sorted({*envpool_ids(), *gymnasium_ids()})
     by_fold: dict[str, str] = {key.lower(): key for key in known}
     near = difflib.get_close_matches(name.lower(), list(by_fold), n=4, cutoff=0.6)
@@ -54,7 +56,10 @@ def environment_options(task_id: str) -> list[str]:
     """Return the keyword arguments that EnvPool's environment of that id takes."""
     import envpool
 
-    spec = cast(Any, envpool).make_spec(task_id)
+    try:
+        spec = cast(Any, envpool).make_spec(task_id)
+    except ImportError as error:
+        raise InvalidArgument(f"EnvPool cannot load {task_id}: {one_line(error)}") from error
     return sorted(set(cast("list[str]", spec._config_keys)) - POOL_KEYS)
 
 
@@ -68,20 +73,27 @@ def envpool_refusal(task: Task) -> ClipUpError | None:
         return MissingDependency.of("envpool", extra="train")
     if task.env not in envpool_ids():
         if task.env in gymnasium_ids():
-            return UnknownEnvironment(f"EnvPool has no {task.env}")
+            return UnknownEnvironment(f"EnvPool has no {task.env}, Gymnasium does (engine 'gymnasium' or 'auto')")
         return unknown(task.env)
     if task.reward_terms is not None:
         return InvalidArgument("EnvPool does not tell the terms of a reward (reward_terms)")
-    known = environment_options(task.env)
-    for option in task.env_options:
-        if option not in known:
-            return InvalidArgument(wrong_option("EnvPool", task.env, option, known))
     from clipup.rollout.pool import pool_layout
 
     try:
-        pool_layout(task)
+        if task.env_options:
+            known = environment_options(task.env)
+            for option in task.env_options:
+                if option not in known:
+                    return InvalidArgument(wrong_option("EnvPool", task.env, option, known))
+        layout = pool_layout(task)
     except InvalidArgument as error:
         return error
+    if task.episodes > 1 and task.episode_seeds != "independent" and not layout.replayable:
+        return InvalidArgument(
+            f"EnvPool's {task.env} starts an episode where the one before left its random numbers, so candidates can "
+            f"share the start of their first episode only (episode_seeds {task.episode_seeds!r}, {task.episodes} "
+            "episodes)"
+        )
     return None
 
 

@@ -60,17 +60,16 @@ class Task:
         if not isinstance(cast(object, self.env_options), Mapping):
             raise InvalidArgument(f"env_options must be a table of keyword arguments, got {self.env_options!r}")
         object.__setattr__(self, "env_options", dict(self.env_options))
-        if not math.isfinite(self.reward_offset):
-            raise InvalidArgument(f"reward_offset must be finite, got {self.reward_offset}")
+        if not isinstance(cast(object, self.reward_offset), int | float) or not math.isfinite(self.reward_offset):
+            raise InvalidArgument(f"reward_offset must be a finite number, got {self.reward_offset!r}")
         if self.reward_terms is not None:
-            terms = tuple(self.reward_terms)
-            object.__setattr__(self, "reward_terms", terms)
-            if not terms or not all(isinstance(cast(object, term), int) and term >= 0 for term in terms):
-                raise InvalidArgument(f"reward_terms must be indices of at least 0, got {terms}")
-        if self.max_episode_steps is not None and self.max_episode_steps < 1:
-            raise InvalidArgument(f"max_episode_steps must be at least 1, got {self.max_episode_steps}")
-        if self.episodes < 1:
-            raise InvalidArgument(f"episodes must be at least 1, got {self.episodes}")
+            terms = self.reward_terms
+            if not isinstance(cast(object, terms), tuple | list) or not terms or not all(map(_is_index, terms)):
+                raise InvalidArgument(f"reward_terms must be indices of at least 0, got {terms!r}")
+            object.__setattr__(self, "reward_terms", tuple(terms))
+        if self.max_episode_steps is not None:
+            check_count("max_episode_steps", self.max_episode_steps)
+        check_count("episodes", self.episodes)
         if self.engine not in get_args(EngineName):
             raise InvalidArgument(f"engine must be 'auto', 'envpool' or 'gymnasium', got {self.engine!r}")
         if self.episode_seeds not in get_args(EpisodeSeeds):
@@ -93,3 +92,13 @@ class Task:
             episodes=1,
             episode_seeds="independent",
         )
+
+
+def check_count(name: str, value: object) -> None:
+    """Raise `InvalidArgument` unless `value` is an integer of at least 1."""
+    if not _is_index(value) or value == 0:
+        raise InvalidArgument(f"{name} must be an integer of at least 1, got {value!r}")
+
+
+def _is_index(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

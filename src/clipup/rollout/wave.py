@@ -21,9 +21,9 @@ from clipup.policies.normalizer import Statistics
 from clipup.rollout.ledger import Ledger
 from clipup.rollout.pool import Pool
 
-ROW, STARTED, EPISODE, STEPS, BROKEN = range(5)
+ROW, STARTED, EPISODE, STEPS, BROKEN, ENDLESS = range(6)
 """Columns of whole numbers about each row: its candidate, the round of its last reset, the episodes and steps that it
-has completed, and how often something was not finite."""
+has completed, how often something was not finite, and how many episodes had to be stopped."""
 
 
 class Wave:
@@ -75,7 +75,7 @@ class Wave:
         self._slot = slots.copy()
         self._weights = parameters[rows]
         self._total = np.zeros(capacity)
-        self._facts = np.zeros((capacity, 5), np.int64)
+        self._facts = np.zeros((capacity, 6), np.int64)
         self._facts[:, ROW] = rows
         # What belongs to a row and moves with it.
         self._columns: list[NDArray[Any]] = [self._facts, self._slot, self._weights, self._total]
@@ -120,9 +120,10 @@ class Wave:
         outputs = self._network.forward(self._weights[:acting], inputs, self._layers)
         flat = outputs.ravel()
         if math.isnan(flat.dot(flat)):
-            # Simulators may do anything with a NaN, so they never see one.
-            self._facts[:acting, BROKEN] += np.isnan(outputs).any(axis=1)
-            np.nan_to_num(outputs, copy=False)
+            # Simulators may do anything with a NaN, so they never see one. Other rows keep their infinities.
+            bad = np.isnan(outputs).any(axis=1)
+            self._facts[:acting, BROKEN] += bad
+            outputs[bad] = 0.0
         actions = self._convert(outputs)
         if acting < live:
             ignored = np.zeros((live - acting, *actions.shape[1:]), actions.dtype)
@@ -152,7 +153,10 @@ class Wave:
     def _retire(self, finished: NDArray[np.int64], observations: NDArray[Any]) -> NDArray[Any]:
         """Close the episodes of the rows `finished`; return the observations of those that act next, in order."""
         facts = self._facts
-        facts[finished, STEPS] += self._round - facts[finished, STARTED]
+        steps = self._round - facts[finished, STARTED]
+        facts[finished, STEPS] += steps
+        if self._pool.layout.endless:
+            facts[finished, ENDLESS] += steps >= self._pool.layout.step_limit
         again = self._continue(finished) if self._episodes > 1 or self._stride else None
         if again is None:
             self._record(finished)
@@ -196,6 +200,7 @@ class Wave:
         ledger.totals[rows] = self._total[finished]
         ledger.steps[rows] = facts[:, STEPS]
         ledger.broken[rows] = facts[:, BROKEN] > 0
+        ledger.endless[rows] = facts[:, ENDLESS] > 0
         if ledger.moments is not None:
             ledger.moments.count[rows] = self._count[finished, 0].astype(np.int64)
             ledger.moments.mean[rows] = self._mean[finished]

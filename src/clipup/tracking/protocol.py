@@ -26,6 +26,7 @@ class RunInfo:
     policy: str
     parameter_count: int
     engine: str
+    engine_reason: str
     executor: str
 
 

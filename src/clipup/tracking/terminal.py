@@ -93,9 +93,11 @@ def headline(info: RunInfo) -> str:
     config = info.config
     start = f", going on from generation {info.generation}" if info.generation else ""
     place = f" -> {info.path}" if info.path is not None else ""
+    fell_back = config.engine == "auto" and info.engine != "envpool"
+    engine = f"{info.engine} ({info.engine_reason})" if fell_back else info.engine
     return (
         f"{config.env}: {info.policy}, {info.parameter_count} parameters, max_speed {config.max_speed:g}, "
-        f"seed {config.seed}, {info.engine}, {info.executor}{start}{place}"
+        f"seed {config.seed}, {engine}, {info.executor}{start}{place}"
     )
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clipup.errors import EnvironmentFault
 from clipup.executors import Executor
 from clipup.policies import Normalizer, Policy, Statistics
 from clipup.rollout import Outcomes
@@ -96,6 +95,7 @@ class Trainer:
             self._executor.network.describe(),
             self._executor.network.parameter_count,
             self._executor.engine,
+            self._executor.engine_reason,
             self._executor.description,
         )
         status = self._status("failed", "an error")
@@ -154,7 +154,7 @@ class Trainer:
     def _generation(self) -> None:
         started = time.monotonic()
         outcomes = self._evaluate_population()
-        self._check(outcomes)
+        self._warn(outcomes)
         if self._normalizer is not None and outcomes.moments is not None:
             self._normalizer.merge(outcomes.moments)
         interactions = int(outcomes.interactions.sum())
@@ -214,13 +214,11 @@ class Trainer:
             )
         return Score.of(outcomes)
 
-    def _check(self, outcomes: Outcomes) -> None:
+    def _warn(self, outcomes: Outcomes) -> None:
         if outcomes.failures:
             first = outcomes.failures[0]
             failed = f"{len(outcomes.failures)} of {len(outcomes)} candidates failed"
             text = f"{failed}, candidate {first.index}: {first.message}"
-            if len(outcomes.failures) == len(outcomes):
-                raise EnvironmentFault(text)
             for tracker in self._trackers:
                 tracker.message(f"warning: {text}")
 

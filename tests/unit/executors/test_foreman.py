@@ -19,7 +19,9 @@ from clipup.executors.work import Bench, Subject
 from clipup.executors.worker import Description
 from clipup.policies import Actions, Network
 
-DESCRIPTION = Description(Network(2, 1), Actions.box(np.full(1, -1, np.float32), np.ones(1, np.float32)), "gymnasium")
+DESCRIPTION = Description(
+    Network(2, 1), Actions.box(np.full(1, -1, np.float32), np.ones(1, np.float32)), "gymnasium", "asked for"
+)
 
 
 @dataclass

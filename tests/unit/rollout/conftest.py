@@ -25,18 +25,24 @@ class Line(gymnasium.Env[np.ndarray, np.ndarray]):
         self.steps = 0
         if self.behaviour == "never resets":
             self.position += self.carried
-        return self.observe(), {}
+        return self.observe() if self.behaviour == "old reset" else (self.observe(), {})
 
     def observe(self) -> Any:
         if self.behaviour == "wrong shape" and self.steps:
             return np.zeros(3)
+        if self.behaviour == "huge":
+            return np.full(2, 3e38, np.float32)
         return np.array([self.position, self.steps / self.length])
 
     def step(self, action: np.ndarray) -> Any:
         self.steps += 1
+        if self.behaviour == "carries speed":
+            self.position += self.carried
         self.position += float(action[0])
         self.carried += 0.5
         drifting = self.position > 3.0
+        if self.behaviour == "raises at once":
+            raise RuntimeError("never starts")
         if self.behaviour == "raises" and drifting:
             raise RuntimeError("the point\nfell off")
         reward = np.nan if self.behaviour == "nan reward" and drifting else self.position

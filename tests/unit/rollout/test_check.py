@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from clipup.errors import EnvironmentFault, UnknownEnvironment
+from clipup.errors import EnvironmentFault, InvalidArgument, UnknownEnvironment
 from clipup.rollout import Task, check_environment
 
 Maker = Callable[..., object]
@@ -15,7 +15,8 @@ Maker = Callable[..., object]
     [
         ("ignores its seed", "starts differently with the same seed"),
         ("hidden noise", "randomness other than its seed"),
-        ("never resets", "starts differently"),
+        ("never resets", "depends on the one before it"),
+        ("carries speed", "depends on the one before it"),
     ],
 )
 def test_leaks_are_found_and_named(line: Maker, behaviour: str, words: str) -> None:
@@ -43,3 +44,21 @@ def test_an_environment_that_fails_is_a_fault(line: Maker) -> None:
         check_environment(Task(line, {"behaviour": "four values"}))
     with pytest.raises(UnknownEnvironment):
         check_environment(Task("Nonsense-v0"))
+    with pytest.raises(InvalidArgument, match="vector of numbers"):
+        check_environment(Task("gymnasium:Blackjack-v1"))
+
+
+def test_one_that_fails_only_later_is_a_fault_too(line: Maker) -> None:
+    made = 0
+
+    def maker() -> object:
+        nonlocal made
+        made += 1
+        return line(behaviour="four values" if made == 2 else "good")
+
+    with pytest.raises(EnvironmentFault, match="while it was checked"):
+        check_environment(Task(maker))
+
+
+def test_equal_nans_are_equal(line: Maker) -> None:
+    assert check_environment(Task(line, {"behaviour": "nan reward"})).ok

@@ -6,7 +6,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from clipup.errors import ClipUpError, InvalidArgument, UnknownEnvironment
+from clipup.errors import ClipUpError, EnvironmentFault, InvalidArgument, UnknownEnvironment
 from clipup.rollout import Task, make_engine
 
 
@@ -19,6 +19,10 @@ from clipup.rollout import Task, make_engine
         (Task("CartPole-v1", {"sutton_barto_reward": True}), "gymnasium", "no option 'sutton_barto_reward'"),
         (Task("gymnasium:Pendulum-v1"), "gymnasium", "imported from a module"),
         (Task("OnlyInGymnasium-v0"), "gymnasium", "EnvPool has no OnlyInGymnasium-v0"),
+        (Task("CartPole-v1", episodes=2, episode_seeds="pair"), "gymnasium", "first episode only"),
+        (Task("CartPole-v1", episodes=2, episode_seeds="shared"), "gymnasium", "first episode only"),
+        (Task("CartPole-v1", episode_seeds="pair"), "envpool", "honours"),
+        (Task("Walker2d-v4", episodes=2, episode_seeds="shared"), "envpool", "honours"),
         (Task("LunarLanderContinuous-v3", {"gravity": -5.0}), "gymnasium", "no option 'gravity'"),
         (Task("Walker2d-v4", {"healthy_reward": 0.0}), "envpool", "honours"),
     ],
@@ -57,6 +61,10 @@ def test_a_callable_runs_in_gymnasium(line: Callable[..., object]) -> None:
         (Task("Pong-v5", engine="envpool"), InvalidArgument, "vector"),
         (Task("Taxi-v3"), InvalidArgument, "vector"),
         (Task("FrozenLake-v1", engine="envpool"), InvalidArgument, "vector"),
+        (Task("Pong-v5"), InvalidArgument, "Gymnasium has no 'Pong-v5'"),
+        (Task("Walker2d-v4", {"xml_file": "nowhere.xml"}, engine="envpool"), EnvironmentFault, "nowhere.xml"),
+        (Task("CartPole-v1", max_episode_steps=3_000_000_000, engine="envpool"), InvalidArgument, "max_episode_steps"),
+        (Task("CartPole-v1", {"max_episode_steps": 5}), InvalidArgument, "setting of the task"),
         (Task("CartPole-v1", reward_terms=(1,), engine="envpool"), InvalidArgument, "terms"),
         (Task("gymnasium:Blackjack-v1"), InvalidArgument, "Tuple"),
         (Task("gymnasium:CarRacing-v3"), InvalidArgument, "one dimension"),
@@ -104,13 +112,15 @@ def test_actions_other_than_boxes_and_choices_are_refused(
 
 
 def test_a_callable_must_return_an_environment() -> None:
-    with pytest.raises(InvalidArgument, match="no reset"):
+    with pytest.raises(InvalidArgument, match=r"gymnasium\.Env, got dict"):
         make_engine(Task(dict))
     with pytest.raises(InvalidArgument, match="length"):
         make_engine(Task(lambda: None, {"length": 3}))
+    with pytest.raises(EnvironmentFault, match="has no len"):
+        make_engine(Task(lambda: len(5)))  # type: ignore[arg-type]  # its own fault, not that of the options
 
 
-@pytest.mark.parametrize("arguments", [{"lanes": 0}, {"threads": 0}])
+@pytest.mark.parametrize("arguments", [{"lanes": 0}, {"threads": 0}, {"lanes": 2.5}])
 def test_lanes_and_threads_must_be_positive(arguments: dict[str, int]) -> None:
     with pytest.raises(InvalidArgument, match="at least 1"):
         make_engine(Task("CartPole-v1"), **arguments)  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ import pytest
 
 from clipup.errors import EnvironmentFault, InvalidArgument
 from clipup.policies import Network, Statistics
-from clipup.rollout import Outcomes, Task, make_engine
+from clipup.rollout import Outcomes, Task, make_engine, pool
 from clipup.rollout import gymnasium as gymnasium_engine
 
 Maker = Callable[..., object]
@@ -46,7 +46,11 @@ def test_one_candidates_trouble_leaves_the_others_alone(line: Maker, behaviour: 
 
 @pytest.mark.parametrize(
     ("behaviour", "words"),
-    [("four values", "values to unpack"), ("wrong shape", "must have shape"), ("never ends", "no end after")],
+    [
+        ("four values", "values to unpack"),
+        ("wrong shape", "must have shape"),
+        ("never ends", "no end after"),
+    ],
 )
 def test_trouble_of_every_candidate_is_one_error(
     line: Maker, behaviour: str, words: str, monkeypatch: pytest.MonkeyPatch
@@ -57,6 +61,41 @@ def test_trouble_of_every_candidate_is_one_error(
     with pytest.raises(EnvironmentFault, match=words) as caught:
         outcomes.check("Line")
     assert "\n" not in str(caught.value)
+
+
+def test_numbers_that_are_large_but_finite_are_finite(line: Maker) -> None:
+    assert np.isfinite(evaluate(line, "huge").fitness).all()
+
+
+def test_an_environment_of_the_old_kind_is_told_what_reset_returns(line: Maker) -> None:
+    outcomes = evaluate(line, "old reset")
+    assert "(observation, info)" in outcomes.failures[0].message
+
+
+def test_moments_of_an_episode_longer_than_a_chunk(line: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = evaluate(line, "good").moments
+    monkeypatch.setattr(gymnasium_engine, "CHUNK", 7)
+    chunked = evaluate(line, "good").moments
+    assert whole is not None and chunked is not None
+    assert chunked.count.tolist() == whole.count.tolist() == [20, 20, 20]
+    np.testing.assert_allclose(chunked.mean, whole.mean, rtol=1e-12)
+    np.testing.assert_allclose(chunked.m2, whole.m2, rtol=1e-10)
+
+
+def test_envpool_s_endless_episodes_are_stopped_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "STEP_CAP", 15)
+    engine = make_engine(Task("CartPole-v1", engine="envpool", episodes=4))
+    network = Network(4, 2)
+    falls, stands = np.zeros((2, 10), np.float32)
+    falls[8] = 1.0  # pushes left whatever comes
+    stands[4:8] = 0.0, 0.5, 5.0, 2.0  # pushes to where the pole leans
+    outcomes = engine.evaluate(network, np.stack([falls, stands]), seed=0, generation=0)
+    engine.close()
+    assert [(failure.index, failure.message) for failure in outcomes.failures] == [
+        (1, "no end after 15 steps; set max_episode_steps")
+    ]
+    assert np.isnan(outcomes.fitness).tolist() == [False, True]
+    assert outcomes.interactions[0] > 15, "in all its episodes"
 
 
 def test_a_limit_ends_what_never_ends(line: Maker) -> None:
@@ -87,6 +126,7 @@ def test_parameters_that_are_not_finite_spoil_their_own_candidate_only(env: str)
     spoilt = engine.evaluate(network, bad, seed=1, generation=0, collect_moments=True)
     engine.close()
     assert np.isnan(spoilt.fitness[2])
+    assert np.isfinite(spoilt.fitness[5]), "an infinite output is clipped, or the choice"
     assert spoilt.moments is not None
     assert spoilt.moments.count[2] == 0
     assert spoilt.fitness[[0, 1, 3, 4]].tobytes() == clean.fitness[[0, 1, 3, 4]].tobytes()

@@ -29,7 +29,7 @@ CONFIG = RunConfig(env="CartPole-v1", generations=10)
 
 
 def info(path: Path | None = None, generation: int = 0) -> RunInfo:
-    return RunInfo(CONFIG, path, generation, "linear-bias", 10, "envpool", "2 threads")
+    return RunInfo(CONFIG, path, generation, "linear-bias", 10, "envpool", "asked for", "2 threads")
 
 
 def test_plain_lines_show_every_evaluation_and_not_more_than_a_line_every_few_seconds():

@@ -25,6 +25,7 @@ class Bowl:
     network: Network = field(default_factory=lambda: Network(2, 1))
     actions: Actions = field(default_factory=lambda: Actions("box", 1, (-1.0,), (1.0,), (1,)))
     engine: str = "fake"
+    engine_reason: str = "asked for"
     description: str = "here"
     sum_blocks: None = None
     steps: int = 5
@@ -44,7 +45,7 @@ class Bowl:
         fitness[[index for index in self.failing if index < len(fitness)]] = math.nan
         moments = Moments.concatenate([Moments.of(np.full((self.steps, 2), float(batch.generation)))] * len(batch))
         failures = tuple(Failure(batch.start + index, "broke") for index in self.failing)
-        return Outcomes(fitness, fitness, np.full(len(batch), self.steps), moments, failures)
+        return Outcomes(fitness, fitness, np.full(len(batch), self.steps), moments, failures).check("Bowl")
 
     def evaluate_center(self, center, statistics, *, seed, generation, episodes) -> Outcomes:
         self.centers.append((generation, statistics))
@@ -115,7 +116,7 @@ def test_some_failing_candidates_are_ranked_last_and_all_of_them_end_the_run():
     trainer = Trainer(config(), Bowl(failing=(3, 4)), NoStorage())
     trainer.run()
     assert trainer.records[0].nonfinite == 2 and trainer.records[0].fitness_mean is not None
-    with pytest.raises(EnvironmentFault, match="10 of 10 candidates failed, candidate 0: broke"):
+    with pytest.raises(EnvironmentFault, match="Bowl failed for all 10 candidates; the first: broke"):
         Trainer(config(), Bowl(failing=tuple(range(10))), NoStorage()).run()
 
 

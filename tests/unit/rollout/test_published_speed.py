@@ -1,0 +1,48 @@
+"""The speeds that README and docs/rollouts.md name are those of the committed measurement."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[3]
+NAMES = {
+    "LunarLanderContinuous-v3": "LunarLanderContinuous-v3",
+    "Walker2d-v4": "Walker2d-v4",
+    "Humanoid-v4": "Humanoid-v4",
+    "pybullet_envs_gymnasium:HumanoidBulletEnv-v0": "Bullet's Humanoid, one process",
+}
+PHASES = {"first": "first generations", "late": "with a good policy"}
+COLUMNS = ("ours over evotorch", "ours over simulator", "ours over same calls")
+
+
+def measured() -> dict[str, Any]:
+    return json.loads((ROOT / "benchmarks/results/rollout_speed.json").read_text())
+
+
+def test_the_table_of_speeds_is_the_committed_measurement() -> None:
+    found = measured()
+    rows = []
+    for env, phases in found["tasks"].items():
+        for phase, words in PHASES.items():
+            if phases.get(phase) is None:
+                continue
+            # The simulator alone is no yardstick in one process: there is nothing but it.
+            ratios = [phases[phase].get(column) for column in (COLUMNS if ":" not in env else COLUMNS[:1])]
+            cells = ["" if ratio is None else f"{ratio:.2f}" for ratio in (*ratios, None, None)][:3]
+            targets = ["" if target is None else f" ({target:g})" for target in (*found["targets"][env], None)]
+            shown = " | ".join(f"{cell}{target}" for cell, target in zip(cells, targets, strict=True))
+            rows.append(f"| {NAMES[env]}, {words} | {shown} |".replace("  |", " |"))
+    table = [line for line in (ROOT / "docs/rollouts.md").read_text().splitlines() if line.startswith("| ")]
+    assert [line for line in table if any(line.startswith(f"| {name}, ") for name in NAMES.values())] == rows
+
+
+def test_the_readme_names_the_range_of_the_committed_measurement() -> None:
+    def ratios(env: str) -> list[float]:
+        return [entry["ours over simulator"] for entry in measured()["tasks"][env].values() if entry is not None]
+
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    mujoco, lander = [*ratios("Walker2d-v4"), *ratios("Humanoid-v4")], ratios("LunarLanderContinuous-v3")
+    assert f"{min(mujoco):.2f} to {max(mujoco):.2f} of it on Walker2d and Humanoid" in readme
+    assert f"{lander[0]:.2f} (first generations) to {lander[1]:.2f} on LunarLander" in readme

@@ -7,6 +7,7 @@ than `times` files in it, and leaves one each time.
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import time
@@ -62,4 +63,26 @@ def dies_at_once(**options: object) -> Misbehaving:
     os._exit(7)
 
 
+class SlowToMake(Misbehaving):
+    """Takes its time to be made, none to run; the evaluation's is another one."""
+
+    def __init__(self, **options: Any) -> None:
+        time.sleep(0.8)
+        super().__init__(**options)
+
+
+class WithProcess(Misbehaving):
+    """Runs its simulator in a process of its own."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.process = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(0.01,))
+        self.process.start()
+
+    def close(self) -> None:
+        self.process.join()
+
+
 gymnasium.register("Misbehaving-v0", entry_point="misbehaving:Misbehaving")
+gymnasium.register("SlowToMake-v0", entry_point="misbehaving:SlowToMake")
+gymnasium.register("WithProcess-v0", entry_point="misbehaving:WithProcess")

@@ -19,7 +19,7 @@ import pytest
 
 import clipup
 from clipup import PGPE
-from clipup.errors import EnvironmentFault, NoProcesses
+from clipup.errors import EnvironmentFault, InvalidArgument, NoProcesses
 from clipup.executors import Executor, make_executor
 from clipup.executors.crewed import CrewExecutor
 from clipup.executors.inline import InlineExecutor
@@ -223,3 +223,61 @@ def test_no_worker_outlives_the_trainer(tmp_path: Path, number: signal.Signals) 
     assert len(family) >= 2
     assert gone(family)
     assert shared_memory() == memory
+
+
+def test_making_an_environment_is_no_episode(misbehaving: str) -> None:
+    task = Task(misbehaving.replace("Misbehaving", "SlowToMake"), max_episode_steps=2)
+    executor = make_executor(task, "linear", collect_moments=False, workers=1, episode_timeout=0.4)
+    search = PGPE(dimension=1, population_size=4, max_speed=0.2, stdev=1.0, seed=1)
+    try:
+        assert np.isfinite(executor.evaluate(search.batch(), None).fitness).all()
+        center = executor.evaluate_center(search.center, None, seed=0, generation=0, episodes=2)
+        assert np.isfinite(center.fitness).all()
+    finally:
+        executor.close()
+
+
+def test_an_environment_may_have_a_process_of_its_own(misbehaving: str) -> None:
+    task = Task(misbehaving.replace("Misbehaving", "WithProcess"))
+    executor = make_executor(task, "linear", collect_moments=False, workers=2)
+    search = PGPE(dimension=1, population_size=4, max_speed=0.2, stdev=1.0, seed=1)
+    try:
+        assert np.isfinite(executor.evaluate(search.batch(), None).fitness).all()
+    finally:
+        executor.close()
+    assert gone(workers_of(psutil.Process()))
+
+
+FROM_STDIN = """
+import clipup
+if __name__ == "__main__":
+    result = clipup.train("Pendulum-v1", generations=1, population=4, engine="gymnasium", max_speed=0.1)
+    print("trained", len(result.records))
+"""
+IN_POOL = """
+import multiprocessing, clipup
+
+def train(_):
+    result = clipup.train("Pendulum-v1", generations=1, population=4, engine="gymnasium", max_speed=0.1)
+    return len(result.records)
+
+if __name__ == "__main__":
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        print("trained", pool.map(train, [0])[0])
+"""
+
+
+@pytest.mark.parametrize("how", ["stdin", "pool"])
+def test_where_workers_cannot_be_started_one_process_does(how: str, tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(IN_POOL)
+    words = ["-"] if how == "stdin" else ["script.py"]
+    done = subprocess.run(
+        [sys.executable, *words], input=FROM_STDIN, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=120
+    )
+    assert "trained 1" in done.stdout, done.stderr
+    assert "running in one process" in done.stderr
+
+
+def test_a_time_limit_that_nobody_would_keep_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match="EnvPool's environments run in threads"):
+        make_executor(Task("CartPole-v1"), "linear", collect_moments=False, episode_timeout=1.0)

@@ -82,6 +82,7 @@ class CrewExecutor:
         ahead = range(0)
         if following is not None and self._foresight.expects(following):
             ahead = range(following.start, following.stop)
+        self._end = -1  # an exception in between leaves nothing that could be gone on with
         parts = self._foreman.do(batch.start, batch.stop, ahead)
         self._end = batch.stop
         return self._outcomes(parts)

@@ -20,6 +20,9 @@ TRIES = 3
 STARTS = 8
 """Workers that may be lost in a row while they start, where there are few of them."""
 
+SLOW_START = 10.0
+"""Seconds after which waiting for the first worker is mentioned."""
+
 ENVPOOL_LEAST = 32
 """EnvPool steps candidates together, and is slow with few."""
 
@@ -44,6 +47,9 @@ class Foreman:
         self._held: dict[int, deque[Assignment]] = {}
         self._began: dict[int, float] = {}  # when a member turned to the first assignment that it holds
         self._job = 0
+        self._limits: dict[int, float | None] = {}  # seconds that one index of a job may take
+        self._needed = 0  # indices from here on are speculation
+        self._hopeless: tuple[int, EnvironmentFault] | None = None  # a speculative index, and why it was given up
         self._subject: Subject | None = None
         self._ranges: Ranges[bytes] = Ranges()
         self._next: range = range(0)
@@ -54,7 +60,18 @@ class Foreman:
 
     def meet(self) -> Description:
         """Return what the workers say of themselves, as soon as one of them is ready."""
-        self._until(lambda: self._description is not None)
+        began, told = time.monotonic(), False
+
+        def joined() -> bool:
+            nonlocal told
+            if not told and time.monotonic() - began > SLOW_START:
+                told = True
+                _logger.warning(
+                    "no worker is ready after %g s: waiting for imports, or room on the cluster", SLOW_START
+                )
+            return self._description is not None
+
+        self._until(joined)
         if self._description is None:
             raise EnvironmentFault("no worker has joined")
         return self._description
@@ -67,6 +84,10 @@ class Foreman:
             self._interrupted = False
         self._job += 1
         self._subject, self._ranges = subject, Ranges(start, tries=TRIES, step=subject.step)
+        self._hopeless = None
+        under_way = {assignment.job for held in self._held.values() for assignment in held}
+        self._limits = {job: limit for job, limit in self._limits.items() if job in under_way}
+        self._limits[self._job] = self._timeout * subject.episodes if self._timeout and subject.episodes else None
         self._crew.publish(self._job, subject)
 
     @property
@@ -82,7 +103,9 @@ class Foreman:
         if self._subject is not None and start < self._ranges.end != stop:
             self.begin(self._subject, start)  # other indices were begun than are asked for now
         self._ranges.add(start, stop)
-        self._next = following
+        self._next, self._needed = following, stop
+        if self._hopeless is not None and self._hopeless[0] < stop:
+            raise self._hopeless[1]
         self._until(lambda: self._ranges.ready(start) >= stop)
         return self._ranges.collect(start, stop)
 
@@ -92,7 +115,7 @@ class Foreman:
         Returns the index that comes next, and the results of those before it.
         """
         self._ranges.add(start, stop)
-        self._next = range(0)
+        self._next, self._needed = range(0), stop
         self._until(lambda: self._ranges.ready(start) > start)
         end = self._ranges.ready(start)
         return end, self._ranges.collect(start, end)
@@ -138,8 +161,11 @@ class Foreman:
     def _pace(self) -> Pace:
         noun = self._noun
         if noun not in self._paces:
-            together = self._limit is None and self._description is not None and self._description.engine == "envpool"
-            least, most = (ENVPOOL_LEAST, None) if together else (2, None if self._limit is None else 2)
+            limit = self._limits.get(self._job)
+            simulated = self._subject is not None and self._subject.episodes > 0
+            envpool = self._description is not None and self._description.engine == "envpool"
+            together = limit is None and simulated and envpool
+            least, most = (ENVPOOL_LEAST, None) if together else (2, None if limit is None else 2)
             crew = self._crew
             self._paces[noun] = Pace(
                 least=least, most=most, share=crew.share, message=crew.message, longest=crew.longest
@@ -153,6 +179,7 @@ class Foreman:
     def _handle(self, event: Event) -> None:
         match event:
             case Joined(member, description):
+                _check_alike(self._description, description)
                 self._held[member] = deque()
                 self._description = description
                 self._failed_starts = 0
@@ -181,10 +208,14 @@ class Foreman:
             self._ranges.give_back(assignment.start)
         given_up = self._ranges.lose(first.start)
         if given_up is not None:
-            raise EnvironmentFault(
+            error = EnvironmentFault(
                 f"{self._noun} {given_up} ended {given_up.losses} workers in a row; the last one {reason}; "
                 "look at what the environment does there"
             )
+            if given_up.start < self._needed:
+                raise error
+            self._hopeless = given_up.start, error  # nobody has asked for it yet
+            self._next = range(0)
 
     def _lose_unready(self, reason: str) -> None:
         self._failed_starts += 1
@@ -194,24 +225,25 @@ class Foreman:
             )
         _logger.warning("a worker %s while it started; another one is started", reason)
 
-    @property
-    def _limit(self) -> float | None:
-        """Seconds that one index may take."""
-        if self._timeout is None or self._subject is None or not self._subject.episodes:
-            return None
-        return self._timeout * self._subject.episodes
-
     def _patience(self) -> float:
         """End workers that are over their time; return how long to wait until the next one may be."""
         patience = 1.0
-        if self._limit is None:
-            return patience
         now = time.monotonic()
         for member, held in self._held.items():
-            if held:
-                limit = self._limit * len(held[0])
+            limit = self._limits.get(held[0].job) if held else None
+            if limit is not None:
+                limit *= len(held[0])
                 left = self._began[member] + limit - now
                 if left <= 0:
                     self._crew.dismiss(member, f"was ended after {limit:g} s (episode_timeout is {self._timeout:g} s)")
                 patience = min(patience, max(left, 0.01))
         return patience
+
+
+def _check_alike(known: Description | None, new: Description) -> None:
+    """Refuse a worker that would compute something else than the others: its machine has other libraries."""
+    if known is not None and (known.engine, known.network, known.actions) != (new.engine, new.network, new.actions):
+        raise EnvironmentFault(
+            f"workers differ: one runs {known.engine}, another {new.engine} ({new.engine_reason}); install the same "
+            "libraries on every machine, or name the engine"
+        )

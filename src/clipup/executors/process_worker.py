@@ -29,6 +29,8 @@ def main(connection: Connection, setup: bytes, die_with_parent: bool) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     _end_with_parent(by_kernel=die_with_parent)
+    # Workers are daemonic, so that they end with their trainer; their environments may have processes all the same.
+    multiprocessing.current_process()._config["daemon"] = False  # pyright: ignore
     try:
         worker = _make(setup)
     except BaseException as error:

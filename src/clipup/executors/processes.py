@@ -14,6 +14,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
+from multiprocessing.spawn import get_preparation_data
+from pathlib import Path
 
 from clipup.errors import InvalidArgument, NoProcesses
 from clipup.executors import process_worker
@@ -58,6 +60,11 @@ class ProcessCrew:
         if getattr(multiprocessing.current_process(), "_inheriting", False):
             # This is a worker, importing the script that is about to start workers. Its parent explains.
             raise SystemExit(_UNGUARDED)
+        if multiprocessing.current_process().daemon:
+            raise NoProcesses("this is a daemonic process, as those of multiprocessing.Pool, which may start none")
+        script = get_preparation_data("").get("init_main_from_path")
+        if script is not None and not Path(script).is_file():
+            raise NoProcesses(f"worker processes import the script that starts them, and {script} is not a file")
         try:
             self._setup = pickle.dumps(setup)
         except (pickle.PicklingError, AttributeError, TypeError) as error:

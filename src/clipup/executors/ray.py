@@ -157,7 +157,7 @@ class RayCrew:
             del self._members[number]
             one.actor.kill()
             self._looked = min(self._looked, time.monotonic() - GROWTH_SECONDS + 0.2)
-            return Lost(number, one.reason or f"was lost ({type(error).__name__})", one.ready)
+            return Lost(number, one.reason or f"was lost ({_last_line(error)})", one.ready)
         if isinstance(reply, Description):
             one.ready = True
             return Joined(number, reply)
@@ -167,3 +167,9 @@ class RayCrew:
         _, assignment = one.calls.popleft()
         done, data, seconds = unpack_reply(packed)
         return Finished(number, assignment, data, seconds) if done else Failed(number, unpack_error(data))
+
+
+def _last_line(error: BaseException) -> str:
+    """What a loss was about: Ray puts the cause last, after a traceback."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[-1]}" if lines else type(error).__name__

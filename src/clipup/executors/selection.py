@@ -50,15 +50,20 @@ def make_executor(
         raise InvalidArgument(f"workers must be at least 1, got {workers}")
     if episode_timeout is not None and not episode_timeout > 0:
         raise InvalidArgument(f"episode_timeout must be positive seconds, got {episode_timeout}")
-    setup = Setup(task, policy, lanes, collect_moments)
+    setup = Setup(task, policy, lanes, collect_moments, timed=episode_timeout is not None)
     if cluster is not None:
         from clipup.executors.crewed import CrewExecutor
         from clipup.executors.ray import RayCrew
 
         return CrewExecutor(RayCrew(setup, cluster, workers), task, episode_timeout=episode_timeout)
     envpool = task.engine != "gymnasium" and envpool_refusal(task) is None
+    if envpool and episode_timeout is not None:
+        raise InvalidArgument(
+            "episode_timeout ends worker processes, and EnvPool's environments run in threads of this one; leave it "
+            "out, or choose engine 'gymnasium' or a cluster"
+        )
     processes = 1 if envpool else workers or available_threads()
-    if processes > SINGLE or (episode_timeout is not None and not envpool):
+    if processes > SINGLE or episode_timeout is not None:
         from clipup.executors.crewed import CrewExecutor
         from clipup.executors.processes import ProcessCrew
 

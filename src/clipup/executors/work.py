@@ -23,6 +23,8 @@ class Setup:
     policy: str
     lanes: int
     collect_moments: bool
+    timed: bool = False
+    """Whether a clock runs during episodes: nothing is then made in them that can be made before."""
 
 
 class Bench(Protocol):

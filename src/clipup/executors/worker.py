@@ -36,6 +36,8 @@ class Worker:
         self.network = Network.parse(setup.policy, self._training.observation_size, actions.size)
         self.description = Description(self.network, actions, self._training.name, self._training.reason)
         self._subject: Subject | None = None
+        if setup.timed:
+            self.engine(evaluation=True)
 
     def engine(self, *, evaluation: bool) -> Engine:
         """Return the engine for training, or for evaluation, which is made when it is first needed."""

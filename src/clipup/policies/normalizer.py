@@ -6,6 +6,7 @@ The observation that ends an episode is never acted on and does not count.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +18,9 @@ from clipup.errors import InvalidArgument, StateMismatch
 
 VARIANCE_FLOOR = 1e-2
 """Smallest variance used, as in the reference implementation: features that never vary are not blown up."""
+
+LARGEST = 1e280
+"""Sums of squares from here on are left out: merging more of them could overflow."""
 
 
 @dataclass(frozen=True)
@@ -122,15 +126,19 @@ class Normalizer:
         self._m2 = np.zeros(size)
 
     def merge(self, moments: Moments) -> None:
-        """Take in the moments of candidates, in candidate order; those that saw nothing change nothing."""
+        """Take in the moments of candidates, in candidate order; those that saw nothing change nothing.
+
+        Nor do those that saw numbers whose squares are beyond float64: one broken simulation must not end a run.
+        """
         if moments.mean.shape != (len(moments.count), self.size):
             raise InvalidArgument(
                 f"moments must be of observations of size {self.size}, got mean of shape {moments.mean.shape}"
             )
         mean, m2, total = self._mean.copy(), self._m2.copy(), self.count
-        for row, count in enumerate(moments.count.tolist()):
-            if not count:
-                continue
+        usable = (moments.count > 0) & (moments.m2 < LARGEST).all(axis=1)
+        usable &= (np.abs(moments.mean) < math.sqrt(LARGEST)).all(axis=1)
+        for row in np.flatnonzero(usable).tolist():
+            count = int(moments.count[row])
             before, total = total, total + count
             delta = moments.mean[row] - mean
             mean += delta * (count / total)

@@ -16,7 +16,7 @@ from clipup.search import settings
 from clipup.search.fitness import FitnessArray, shape, tied_share
 from clipup.search.gradient import Gradients, GradientWork, Sums, estimate
 from clipup.search.sampling import Batch, FloatArray, check_seed, draw_seed
-from clipup.search.state import SearchState, optimizer_state
+from clipup.search.state import SearchState, optimizer_state, plain
 
 SumBlocks = Callable[[GradientWork], Iterable[Sums]]
 
@@ -360,6 +360,7 @@ class PGPE:
 
     def load_state_dict(self, state: Mapping[str, StateValue]) -> None:
         """Go on from a state that `state_dict` gave; one that does not fit is refused and nothing changes."""
+        state = plain(state)
         loaded = SearchState.from_dict(state, self.dimension)
         loaded.check_progress(self._batch_size, self._population_max)
         if self._shaping != "centered-rank" and not np.isfinite(loaded.fitnesses).all():

@@ -79,7 +79,7 @@ def make_optimizer(
             )
     if isinstance(optimizer, type) or not isinstance(optimizer, Optimizer):
         raise InvalidArgument(
-            f"optimizer must be an instance with ascent, state_dict and load_state_dict, got {optimizer!r}"
+            f"optimizer must be an instance with kind, ascent, state_dict and load_state_dict, got {optimizer!r}"
         )
     return optimizer
 

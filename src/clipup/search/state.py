@@ -82,11 +82,20 @@ class SearchState:
             )
 
 
+def plain(state: Mapping[str, StateValue]) -> State:
+    """Return the state with numpy's scalars and arrays of no dimension, as `numpy.load` gives them, as Python's own."""
+
+    def own(value: StateValue) -> StateValue:
+        return value.item() if isinstance(value, np.generic | np.ndarray) and not value.ndim else value
+
+    return {key: own(value) for key, value in state.items()}
+
+
 def optimizer_state(state: Mapping[str, StateValue], dimension: int) -> State:
     """Return the part of a search's state that belongs to its optimizer, its vectors checked for their size."""
     own: State = {key.removeprefix("optimizer."): value for key, value in state.items() if key.startswith("optimizer.")}
     for key, value in own.items():
-        if isinstance(value, np.ndarray) and value.size not in {0, dimension}:
+        if isinstance(value, np.ndarray) and value.ndim == 1 and value.size not in {0, dimension}:
             raise StateMismatch(f"the optimizer's {key!r} must have {dimension} numbers, got {value.size}")
     return own
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import random
+import time
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -188,6 +189,82 @@ def test_a_candidate_that_ends_every_worker_ends_the_run_by_its_name(monkeypatch
     foreman.begin(Echo("g"))
     with pytest.raises(EnvironmentFault, match=r"^candidate 13 ended 3 workers in a row; the last one met its poison"):
         foreman.do(0, 40)
+
+
+def test_a_candidate_that_nobody_asked_for_yet_ends_nothing() -> None:
+    # Candidate 1 is slow, so that the others get on to the batch that may follow, and to the poison in it.
+    class Slow(WildCrew):
+        losses: int = 0
+
+        def wait(self, seconds: float) -> list[Event]:
+            kept = {}
+            if self.losses < 3:
+                kept = {m: held for m, held in self.members.items() if held and held[0].start <= 1 < held[0].stop}
+            self.members = {m: held for m, held in self.members.items() if m not in kept}
+            self.size = 4 - len(kept)
+            events = super().wait(seconds)
+            self.members |= kept
+            self.losses += sum(isinstance(event, Lost) for event in events)
+            return events
+
+    crew = Slow(random.Random(6), 0.0, size=4, poison=11)
+    foreman = Foreman(crew, episode_timeout=None)
+    foreman.meet()
+    foreman.begin(Echo("g"))
+    assert text(foreman.do(0, 10, range(10, 20))) == [f"g{index}" for index in range(10)]
+    assert crew.losses >= 3, "the poison was met"
+    with pytest.raises(EnvironmentFault, match="candidate 11 ended"):
+        foreman.do(10, 20)
+    foreman.begin(Echo("h"))
+    assert text(foreman.do(0, 10)) == [f"h{index}" for index in range(10)]
+
+
+def test_workers_that_would_compute_something_else_are_refused() -> None:
+    class Mixed(WildCrew):
+        def wait(self, seconds: float) -> list[Event]:
+            return [Joined(1, DESCRIPTION), Joined(2, replace(DESCRIPTION, engine="envpool"))]
+
+    with pytest.raises(EnvironmentFault, match="one runs gymnasium, another envpool"):
+        Foreman(Mixed(random.Random(7), 0.0), episode_timeout=None).meet()
+
+
+def test_blocks_of_a_gradient_are_shared_out_where_candidates_would_be_kept_together() -> None:
+    class Pooled(WildCrew):
+        def wait(self, seconds: float) -> list[Event]:
+            return [
+                replace(event, description=replace(DESCRIPTION, engine="envpool"))
+                if isinstance(event, Joined)
+                else event
+                for event in super().wait(seconds)
+            ]
+
+    crew = Pooled(random.Random(8), 0.0, size=4)
+    foreman = Foreman(crew, episode_timeout=None)
+    foreman.meet()
+    foreman.begin(Echo("b", noun="gradient block", episodes=0, step=1))
+    foreman.do(0, 25)
+    assert len(crew.log) > 1
+
+
+def test_a_range_keeps_the_time_that_it_was_given() -> None:
+    class Watched(WildCrew):
+        dismissed: int = 0
+
+        def dismiss(self, member: int, reason: str) -> None:
+            self.dismissed += 1
+
+    crew = Watched(random.Random(9), 0.0, size=2)
+    foreman = Foreman(crew, episode_timeout=0.05)
+    foreman.meet()
+    foreman.begin(Echo("g", episodes=1000))
+    foreman.do(0, 4, range(4, 40))
+    foreman.begin(Echo("h", episodes=1))
+    for held in foreman._held.values():
+        held.append(Assignment(1, 4, 6))  # still at the batch that turned out not to be needed
+    foreman._began = dict.fromkeys(foreman._held, time.monotonic() - 0.2)
+    foreman._limits[1] = 50.0
+    foreman._patience()
+    assert crew.dismissed == 0
 
 
 def test_workers_that_never_start_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,3 +106,16 @@ def test_a_state_that_does_not_fit_is_refused_and_changes_nothing() -> None:
 def test_moments_of_another_size_are_refused() -> None:
     with pytest.raises(InvalidArgument, match="size 3"):
         Normalizer(3).merge(Moments.zeros(2, 4))
+
+
+@pytest.mark.parametrize("huge", [1e200, -1e160, 1e300])
+def test_numbers_beyond_their_squares_change_nothing(huge: float) -> None:
+    normalizer, clean = Normalizer(2), Normalizer(2)
+    good = Moments.of(np.array([[1.0, 2.0], [3.0, 5.0]]))
+    with np.errstate(all="ignore"):
+        bad = Moments.of(np.array([[1.0, 2.0], [3.0, huge]]))
+    normalizer.merge(Moments.concatenate([good, bad, good]))
+    clean.merge(Moments.concatenate([good, good]))
+    assert normalizer.count == 4
+    assert normalizer.mean.tobytes() == clean.mean.tobytes()
+    assert normalizer.statistics() is not None

@@ -294,3 +294,32 @@ def test_the_agreement_is_high_on_a_slope_and_low_in_noise():
     noise.tell(np.random.default_rng(0).standard_normal(4000))
     assert slope.gradient_agreement > 0.95
     assert slope.gradient_agreement > noise.gradient_agreement
+
+
+def test_a_state_goes_through_a_file_of_numpy(tmp_path):
+    search = make()
+    search.tell(sphere(search.ask()))
+    np.savez(tmp_path / "state.npz", **search.state_dict())
+    other = make(seed=9)
+    with np.load(tmp_path / "state.npz") as file:
+        other.load_state_dict(dict(file))
+    assert same_state(other, search.state_dict())
+    assert other.ask().tobytes() == search.ask().tobytes()
+
+
+def test_an_optimizer_of_ones_own_may_keep_what_it_likes():
+    class Remembering(GradientAscent):
+        kind = "remembering"
+
+        def __init__(self):
+            super().__init__(step_size=0.1)
+            self.history = np.zeros((5, 3))
+
+        def state_dict(self):
+            return {"kind": self.kind, "history": self.history}
+
+        def load_state_dict(self, state):
+            self.history = state["history"]
+
+    search = PGPE(dimension=3, optimizer=Remembering(), population_size=6, stdev=1.0, seed=1)
+    search.load_state_dict(search.state_dict())

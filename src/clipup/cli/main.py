@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
@@ -21,6 +22,9 @@ def main(words: list[str] | None = None) -> int:
     could not be read or written. 130 and 143: stopped by Ctrl-C and SIGTERM.
     """
     words = sys.argv[1:] if words is None else words
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that cannot show ± shows something else
     try:
         return _dispatch(words)
     except (Diverged, EnvironmentFault) as error:
@@ -29,8 +33,11 @@ def main(words: list[str] | None = None) -> int:
         # Somebody closed our output, as `| head` does; Python would complain once more while flushing at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (ClipUpError, OSError) as error:
+    except (ClipUpError, OSError, UnicodeError) as error:
         return _complain(error, USAGE_ERROR)
+    except MemoryError as error:
+        sys.stderr.write(f"clipup: not enough memory ({error}); use smaller populations, networks or lanes\n")
+        return RUN_FAILED
     except KeyboardInterrupt as error:
         return int(getattr(error, "exit_code", 130))
 

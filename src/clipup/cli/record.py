@@ -63,6 +63,6 @@ def run(arguments: argparse.Namespace) -> int:
             }
         )
     elif not arguments.quiet:
-        returns = ", ".join(f"{value:.1f}" for value in video.returns)
+        returns = ", ".join("not known (cut)" if value is None else f"{value:.1f}" for value in video.returns)
         say(f"{video.path}: {video.frames} frames at {video.rate:g}/s ({video.engine}), return {returns}")
     return 0

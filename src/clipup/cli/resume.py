@@ -7,8 +7,8 @@ import argparse
 from clipup.cli.arguments import add_output_flags
 from clipup.cli.running import carry_out, comment
 from clipup.cli.train import add_setting_flags, given_settings
-from clipup.runs.config import settings
-from clipup.training.api import CHANGEABLE, change_config, proceed
+from clipup.runs.config import CHANGEABLE, settings
+from clipup.training.api import change_config, proceed
 
 DESCRIPTION = """Go on with a run from its newest good checkpoint, to the same bits as if it had never stopped.
 
@@ -17,7 +17,7 @@ can, and are kept for the next time."""
 
 EXAMPLES = """examples:
   clipup resume runs/Walker2d-v4-1
-  clipup resume runs/Walker2d-v4-1 --generations +200      (200 more than the run was to have)
+  clipup resume runs/Walker2d-v4-1 --generations +200      (200 more than it was to have)
   clipup resume runs/Walker2d-v4-1 --generations 1000      (1000 in all)
   clipup resume runs/Walker2d-v4-1 --workers 8 --time-limit 2h"""
 
@@ -36,14 +36,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Resume."""
     from clipup.runs.rundir import RunDirectory
-    from clipup.runs.trust import check_import
+    from clipup.runs.trust import check_cluster, check_import
 
     directory = RunDirectory(arguments.run)
     config = directory.read_config()
     more = arguments.generations
     if isinstance(more, str) and more.startswith("+") and more[1:].isdecimal():
-        arguments.generations = str((config.generations or 0) + int(more[1:]))
-    changed = change_config(config, given_settings(arguments))
+        before = directory.read_status().generation if config.generations is None else config.generations
+        arguments.generations = str(before + int(more[1:]))
+    given = given_settings(arguments)
+    changed = change_config(config, given)
     check_import(changed.env, named=arguments.imports, source=str(directory.config_path))
+    check_cluster(changed.cluster, named="cluster" in given, source=str(directory.config_path))
     head = comment(directory.path)
     return carry_out(arguments, lambda trackers: proceed(changed, directory, trackers=trackers, comment=head))

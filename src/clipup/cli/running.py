@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -24,7 +25,8 @@ def carry_out(arguments: argparse.Namespace, train: Callable[[list[Tracker]], Tr
     if arguments.json:
         print_json(as_json(result))
     elif code:
-        say(f"stopped after generation {result.generation}, all saved; go on with: clipup resume {result.path}")
+        with contextlib.suppress(OSError):  # a closed terminal is what may have stopped it
+            say(f"stopped after generation {result.generation}, all saved; go on with: clipup resume {result.path}")
     else:
         more = [] if arguments.quiet else [*findings(result), next_steps(result)]
         say("\n".join([ending(result), *more]))
@@ -65,9 +67,14 @@ def findings(result: TrainingResult) -> list[str]:
 
 def next_steps(result: TrainingResult) -> str:
     """What somebody may want to do next."""
+    further = {
+        "generations": f"--generations +{max(1, result.generation)}",
+        "interactions": f"--total-interactions {2 * result.total_interactions}",
+        "seconds": "--time-limit none",
+    }.get(result.reason.rpartition(" ")[2], "--target-score none")
     return (
         f"next: clipup evaluate {result.path}   |   clipup record {result.path} -o video.mp4   |   "
-        f"clipup resume {result.path} --generations +{max(1, result.generation)}"
+        f"clipup resume {result.path} {further}"
     )
 
 

@@ -8,7 +8,9 @@ from pathlib import Path
 from clipup.cli.arguments import add_output_flags, take_env_options
 from clipup.cli.output import say
 from clipup.cli.running import carry_out, comment
+from clipup.errors import InvalidArgument, RunBusy, RunExists
 from clipup.runs.config import RunConfig, Setting, kinds, settings
+from clipup.tracking import Tracker
 
 DESCRIPTION = """Train a policy on ENV and leave a run directory with its records, checkpoints and policy.
 
@@ -103,19 +105,32 @@ def run(arguments: argparse.Namespace) -> int:
     from clipup.runs.resolve import resolve
     from clipup.runs.rundir import RunDirectory, next_free
     from clipup.runs.toml import format_config, read_toml
-    from clipup.runs.trust import check_import
-    from clipup.training.api import start
+    from clipup.runs.trust import check_cluster, check_import
+    from clipup.training.api import TrainingResult, start
 
     file = read_toml(arguments.config) if arguments.config else None
-    config, _ = resolve(given_settings(arguments), file=file, file_name=str(arguments.config), preset=arguments.preset)
+    given = given_settings(arguments)
+    config, _ = resolve(given, file=file, file_name=str(arguments.config), preset=arguments.preset)
     if arguments.env is None:
         check_import(config.env, named=arguments.imports, source=arguments.config)
+    check_cluster(config.cluster, named="cluster" in given, source=str(arguments.config))
+    if arguments.run == "":
+        raise InvalidArgument("--run needs the name of a directory, got nothing")
     if arguments.dry_run:
         say(format_config(config).rstrip("\n"))
         return 0
-    path = Path(arguments.run) if arguments.run else next_free(Path("runs"), config.env)
-    directory, head = RunDirectory(path), comment(path)
-    return carry_out(arguments, lambda trackers: start(config, directory, trackers=trackers, comment=head))
+
+    def begin(trackers: list[Tracker]) -> TrainingResult:
+        while True:
+            path = Path(arguments.run) if arguments.run else next_free(Path("runs"), config.env)
+            try:
+                return start(config, RunDirectory(path), trackers=trackers, comment=comment(path))
+            except (RunExists, RunBusy):
+                if arguments.run:
+                    raise
+                # Another run took the name since it was found free: there are more.
+
+    return carry_out(arguments, begin)
 
 
 def _help(name: str, setting: Setting) -> str:

@@ -23,7 +23,8 @@ class Video:
     path: Path
     frames: int
     rate: float
-    returns: tuple[float, ...]
+    returns: tuple[float | None, ...]
+    """Of each episode; None where it was cut."""
     engine: str
 
 
@@ -52,17 +53,18 @@ def record_video(
     temporary = path.with_name(f".{path.stem}.partial{path.suffix}")
     writer: Any = None
     count, rate, engine = 0, 0.0, ""
-    returns: list[float] = []
+    returns: list[float | None] = []
     try:
         for number in range(first, first + episodes):
             episode = play(policy, task, seed=seed, episode=number)
             stride = max(1, round(episode.rate / FASTEST[path.suffix]))
             rate, engine = episode.rate / stride, episode.engine
-            total = 0.0
+            total: float | None = 0.0
             for index, step in enumerate(episode.steps):
-                total += step.reward
                 if max_seconds is not None and index > max_seconds * episode.rate:
+                    total = None
                     break
+                total += step.reward
                 if index % stride:
                     continue
                 if writer is None:

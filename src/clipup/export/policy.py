@@ -133,7 +133,8 @@ def policy_file(path: str | os.PathLike[str], *, best: bool = False) -> Path:
         return target
     found = target / ("best-policy.safetensors" if best else "policy.safetensors")
     if not found.is_file():
-        raise FileFault(f"{target}: no {found.name} in it; is this a run that has finished a generation?")
+        hint = "no evaluation was due yet (evaluate_every)" if best else "has this run finished a generation?"
+        raise FileFault(f"{target}: no {found.name} in it; {hint}")
     return found
 
 

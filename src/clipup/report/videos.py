@@ -61,7 +61,7 @@ def _video(run: LoadedRun, name: str) -> PageData:
     with tempfile.TemporaryDirectory() as folder:
         video = record_video(policy, task, Path(folder) / "policy.mp4", max_seconds=SECONDS)
         data = base64.b64encode(video.path.read_bytes()).decode("ascii")
-    shown = ", ".join(f"{value:.4g}" for value in video.returns)
+    shown = ", ".join("cut" if value is None else f"{value:.4g}" for value in video.returns)
     caption = f"{name}, generation {described.generation}: an episode of return {shown}"
     return {"caption": caption, "source": f"data:video/mp4;base64,{data}"}
 

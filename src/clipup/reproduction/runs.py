@@ -16,12 +16,11 @@ from pathlib import Path
 
 from clipup.errors import FileFault, InvalidArgument
 from clipup.reproduction.experiments import Experiment, Group
-from clipup.runs.config import RunConfig, config_values
+from clipup.runs.config import CHANGEABLE, RunConfig, identity
 from clipup.runs.records import read_records
 from clipup.runs.resolve import resolve
 from clipup.runs.rundir import RunDirectory
 from clipup.runs.suggestions import did_you_mean
-from clipup.training.api import CHANGEABLE
 
 RUNS_FOLDER = "runs"
 
@@ -119,7 +118,7 @@ def _check_distinct(planned: Sequence[PlannedRun], settings: Mapping[str, object
 
 def check_same_run(directory: RunDirectory, config: RunConfig) -> None:
     """Refuse a directory whose run has other settings than its name says."""
-    there, wanted = _identity(directory.read_config()), _identity(config)
+    there, wanted = identity(directory.read_config()), identity(config)
     if there != wanted:
         different = sorted(name for name in {*there, *wanted} if there.get(name) != wanted.get(name))
         raise FileFault(
@@ -135,16 +134,6 @@ def _planned(group: Group, settings: Mapping[str, object]) -> PlannedRun:
 def run_name(config: RunConfig) -> str:
     """The name of the run of a configuration."""
     task = re.sub(r"[^A-Za-z0-9.-]+", "-", config.env.rpartition(":")[2])
-    identity = {name: value for name, value in _identity(config).items() if name != "seed"}
-    digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode("utf-8")).hexdigest()[:10]
+    settings = {name: value for name, value in identity(config).items() if name != "seed"}
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode("utf-8")).hexdigest()[:10]
     return f"{task}-{config.optimizer}-{digest}-seed-{config.seed}"
-
-
-def _identity(config: RunConfig) -> dict[str, object]:
-    """What decides the results, without the defaults: a setting that a later version adds renames no run."""
-    defaults = config_values(RunConfig(env=config.env))
-    found: dict[str, object] = {"env": config.env}
-    for name, value in config_values(config).items():
-        if name not in CHANGEABLE and value != defaults[name]:
-            found[name] = value
-    return found

@@ -261,3 +261,23 @@ def _seconds(text: str) -> float:
         return float(number) * units[unit]
     except ValueError:
         raise InvalidArgument(f"time_limit must be seconds, or like 90s, 30m, 8h, got {text!r}") from None
+
+
+CHANGEABLE = frozenset(
+    {
+        *("generations", "total_interactions", "time_limit", "target_score"),
+        *("workers", "cluster", "episode_timeout", "checkpoint_seconds", "keep_checkpoints"),
+        *("tensorboard", "wandb", "mlflow"),
+    }
+)
+"""Fields that may change when a run goes on: its limits, and where it runs."""
+
+
+def identity(config: RunConfig) -> dict[str, object]:
+    """What decides a run's results, without the defaults: a setting that a later version adds changes no identity."""
+    defaults = config_values(RunConfig(env=config.env))
+    found: dict[str, object] = {"env": config.env}
+    for name, value in config_values(config).items():
+        if name not in CHANGEABLE and value != defaults[name]:
+            found[name] = value
+    return found

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from clipup.errors import FileFault
+from clipup.errors import FileFault, InvalidArgument
 from clipup.export.policy import PolicyTask, encode_policy
 from clipup.policies import Policy
 from clipup.runs.checkpoint import Checkpoint, clean_up, newest_checkpoint, state_value, write_checkpoint
-from clipup.runs.config import RunConfig
+from clipup.runs.config import RunConfig, identity
 from clipup.runs.files import write_atomically
 from clipup.runs.records import (
     ClockRecord,
@@ -95,6 +96,13 @@ class DirectoryStorage:
         self._written = -1
         self._written_at = time.monotonic()
         self.checkpoint = newest_checkpoint(directory.checkpoints_path, self._objection, warn)
+        if self.checkpoint is None and directory.policy_path.exists():  # which is written after a checkpoint
+            raise FileFault(
+                f"{directory.path}: the run has a policy but no checkpoint to go on from; put its checkpoints back, or "
+                "start a new run; nothing was changed"
+            )
+        if self.checkpoint is not None:
+            self._check_fits(self.checkpoint)
         clean_up(directory.checkpoints_path)
         generation = 0
         size = 0
@@ -167,6 +175,24 @@ class DirectoryStorage:
             score=score,
         )
         write_atomically(path, encode_policy(policy, task))
+
+    def _check_fits(self, checkpoint: Checkpoint) -> None:
+        """Refuse to go on with other settings than the checkpoint was made with, or to fewer generations."""
+        limit, kept = self._config.generations, checkpoint.counters.get("settings")
+        if limit is not None and limit < checkpoint.generation:
+            raise InvalidArgument(f"generations must be at least the {checkpoint.generation} already made, got {limit}")
+        if kept is None:  # written before checkpoints held them
+            return
+        try:
+            before, now = dict(json.loads(str(kept))), identity(self._config)
+        except (ValueError, TypeError) as error:
+            raise FileFault(f"{self._directory.checkpoints_path}: the settings kept there cannot be read") from error
+        different = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+        if different:
+            raise FileFault(
+                f"{self._directory.config_path}: changed since the run began ({', '.join(different)}); undo that, or "
+                "start another run"
+            )
 
     def _objection(self, checkpoint: Checkpoint) -> str | None:
         """Whether the records that the checkpoint counts are all there."""

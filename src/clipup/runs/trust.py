@@ -1,8 +1,8 @@
-"""A file never causes an import.
+"""A file never causes an import, nor a connection.
 
 ``module:EnvId`` makes Gymnasium import `module`, which runs its code. That is fine when a person typed it, or when
 clipup itself knows the module; when the name only stands in a file (a policy, a run's configuration), the person has
-to name the module too.
+to name the module too. So with the address of a cluster: whoever is there sends objects that run code when read.
 """
 
 from __future__ import annotations
@@ -22,4 +22,13 @@ def check_import(env: str, *, named: Collection[str], source: str) -> None:
         raise InvalidArgument(
             f"{source} names the environment {env!r}, which imports the module {module!r}; "
             f"if you trust it, say so: --import {module}"
+        )
+
+
+def check_cluster(cluster: str | None, *, named: bool, source: str) -> None:
+    """Refuse the address of a cluster from the file `source` that nobody named."""
+    if cluster not in (None, "ray", "auto") and not named:
+        raise InvalidArgument(
+            f"{source} names the cluster {cluster!r}, to which clipup would connect; if you trust it, say so: "
+            f"--cluster {cluster}"
         )

@@ -9,16 +9,17 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from clipup.errors import InvalidArgument
 from clipup.executors import make_executor
 from clipup.policies import Policy
 from clipup.rollout.task import EnvironmentMaker
-from clipup.runs.config import RunConfig
+from clipup.runs.config import CHANGEABLE, RunConfig
 from clipup.runs.records import Record, read_records
 from clipup.runs.resolve import resolve
 from clipup.runs.rundir import RunDirectory
 from clipup.runs.storage import DirectoryStorage, NoStorage, Storage
 from clipup.runs.toml import read_toml
-from clipup.runs.trust import check_import
+from clipup.runs.trust import check_cluster, check_import
 from clipup.tracking import Tracker, make_trackers
 from clipup.training.setup import make_search, make_task
 from clipup.training.signals import EXIT_CODES, Interruption
@@ -83,6 +84,7 @@ def train(
     resolved, _ = resolve(settings, file=values, file_name=str(config), preset=preset)
     if "env" not in settings:
         check_import(resolved.env, named=(), source=str(config))
+    check_cluster(resolved.cluster, named="cluster" in settings, source=str(config))
     directory = RunDirectory(run) if run is not None else None
     trackers = _displays(progress)
     return start(resolved, directory, trackers=trackers, maker=maker)
@@ -105,6 +107,7 @@ def resume(
     config = change_config(directory.read_config(), changes)
     if env is None:
         check_import(config.env, named=imports, source=str(directory.config_path))
+    check_cluster(config.cluster, named="cluster" in changes, source=str(directory.config_path))
     return proceed(config, directory, trackers=_displays(progress), maker=env)
 
 
@@ -150,19 +153,8 @@ def proceed(
     return _run(config, directory, store, trackers, maker)
 
 
-CHANGEABLE = frozenset(
-    {
-        *("generations", "total_interactions", "time_limit", "target_score"),
-        *("workers", "cluster", "episode_timeout", "checkpoint_seconds", "keep_checkpoints"),
-        *("tensorboard", "wandb", "mlflow"),
-    }
-)
-"""Fields that may change when a run goes on: its limits, and where it runs."""
-
-
 def change_config(config: RunConfig, changes: dict[str, object]) -> RunConfig:
     """The configuration with changes that leave what was done so far as it is."""
-    from clipup.errors import InvalidArgument
     from clipup.runs.config import check_name
 
     for name in changes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import time
 from collections.abc import Sequence
@@ -15,12 +16,13 @@ from clipup.executors import Executor
 from clipup.policies import Normalizer, Policy, Statistics
 from clipup.rollout import Outcomes
 from clipup.runs.checkpoint import Checkpoint, state_value
-from clipup.runs.config import RunConfig
+from clipup.runs.config import RunConfig, identity
 from clipup.runs.records import ClockRecord, Record
 from clipup.runs.rundir import Status
 from clipup.runs.storage import Storage
 from clipup.search import PGPE
 from clipup.search.sampling import Batch
+from clipup.tracking.audience import Audience
 from clipup.tracking.protocol import RunInfo, Tracker
 from clipup.training.setup import make_search
 from clipup.training.signals import Interrupted, Interruption
@@ -62,7 +64,7 @@ class Trainer:
         self.records: list[Record] = []
         self._executor = executor
         self._storage = storage
-        self._trackers = trackers
+        self._audience = Audience(trackers)
         self._interruption = interruption or Interruption()
         self._search: PGPE = make_search(config, executor.network.parameter_count)
         self._normalizer = Normalizer(executor.network.observation_size) if config.normalize else None
@@ -99,11 +101,8 @@ class Trainer:
             self._executor.description,
         )
         status = self._status("failed", "an error")
-        begun: list[Tracker] = []
         try:
-            for tracker in self._trackers:
-                tracker.begin(info)
-                begun.append(tracker)
+            self._audience.begin(info)
             self._storage.begin(self._status("running", ""))
             status = self._train()
         except KeyboardInterrupt:
@@ -120,8 +119,7 @@ class Trainer:
                 self._last_score = score if status.state == "finished" else self._last_score
                 self._storage.finish(self._whole, self.policy, status)
             finally:
-                for tracker in begun:
-                    tracker.end(status)
+                self._audience.end(status)
         return status
 
     def _train(self) -> Status:
@@ -154,7 +152,7 @@ class Trainer:
     def _generation(self) -> None:
         started = time.monotonic()
         outcomes = self._evaluate_population()
-        self._warn(outcomes)
+        self._warn(outcomes, "candidate")
         if self._normalizer is not None and outcomes.moments is not None:
             self._normalizer.merge(outcomes.moments)
         interactions = int(outcomes.interactions.sum())
@@ -173,10 +171,10 @@ class Trainer:
             self._best_score = score.mean
         self._storage.append(record, clock)
         self._whole = self._snapshot()
-        self._storage.keep(self._whole, self.policy, score.mean if score else None, improved=improved)
+        mean = _finite_or_none(score.mean if score else None)
+        self._storage.keep(self._whole, self.policy, mean, improved=improved)
         self.records.append(record)
-        for tracker in self._trackers:
-            tracker.generation(record, clock)
+        self._audience.generation(record, clock)
 
     def _evaluate_population(self) -> Outcomes:
         """The whole generation, batch by batch until the search has enough; ends with the search updated."""
@@ -212,15 +210,14 @@ class Trainer:
                 generation=self._search.generation,
                 episodes=self.config.evaluation_episodes,
             )
+        self._warn(outcomes, "evaluation episode")
         return Score.of(outcomes)
 
-    def _warn(self, outcomes: Outcomes) -> None:
+    def _warn(self, outcomes: Outcomes, noun: str) -> None:
         if outcomes.failures:
             first = outcomes.failures[0]
-            failed = f"{len(outcomes.failures)} of {len(outcomes)} candidates failed"
-            text = f"{failed}, candidate {first.index}: {first.message}"
-            for tracker in self._trackers:
-                tracker.message(f"warning: {text}")
+            failed = f"{len(outcomes.failures)} of {len(outcomes)} {noun}s failed"
+            self._audience.message(f"warning: {failed}, {noun} {first.index}: {first.message}")
 
     def _record(self, outcomes: Outcomes, interactions: int, score: Score | None) -> Record:
         search, fitness = self._search, _finite(outcomes.fitness)
@@ -263,6 +260,7 @@ class Trainer:
                 "score": math.nan if self._last_score is None else self._last_score.mean,
                 "score_standard_error": _or_nan(self._last_score.standard_error if self._last_score else None),
                 "records_size": self._storage.records_size,
+                "settings": json.dumps(identity(self.config), sort_keys=True),
             },
         )
 
@@ -284,14 +282,18 @@ class Trainer:
             reason=reason,
             generation=self.generation,
             total_interactions=self._total_interactions,
-            score=score.mean if score else None,
-            score_standard_error=score.standard_error if score else None,
+            score=_finite_or_none(score.mean if score else None),
+            score_standard_error=_finite_or_none(score.standard_error if score else None),
             engine=self._executor.engine,
         )
 
 
 def _finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return values[np.isfinite(values)]
+
+
+def _finite_or_none(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
 
 
 def _or_nan(value: float | None) -> float:

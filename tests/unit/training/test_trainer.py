@@ -149,3 +149,49 @@ def test_a_stop_that_was_asked_for_ends_before_the_next_evaluation():
     interruption.stop()
     trainer = Trainer(config(), Bowl(), NoStorage(), interruption=interruption)
     assert trainer.run().state == "interrupted" and trainer.generation == 0
+
+
+class Failing:
+    """A tracker whose service is gone from some moment on."""
+
+    def __init__(self, moment):
+        self.moment, self.told = moment, []
+
+    def begin(self, info):
+        self.told.append("begin")
+
+    def generation(self, record, clock):
+        self._tell("generation")
+
+    def message(self, text):
+        self._tell(text)
+
+    def end(self, status):
+        self._tell("end")
+
+    def _tell(self, what):
+        self.told.append(what)
+        if what == self.moment:
+            raise ConnectionError("refused")
+
+
+@pytest.mark.parametrize("moment", ["generation", "end"])
+def test_a_tracker_that_fails_is_left_out_and_the_run_goes_on(moment):
+    failing, witness = Failing(moment), Failing("never")
+    status = Trainer(config(), Bowl(), NoStorage(), [failing, witness]).run()
+    assert (status.state, status.generation) == ("finished", 6)
+    assert failing.told.count("generation") == (1 if moment == "generation" else 6)
+    assert witness.told.count("generation") == 6 and witness.told[-1] == "end"
+    assert any("Failing failed and is left out" in told for told in witness.told)
+
+
+def test_episodes_that_fail_in_an_evaluation_are_told():
+    class Fragile(Bowl):
+        def evaluate_center(self, center, statistics, *, seed, generation, episodes):
+            returns = np.full(episodes, np.nan)
+            return Outcomes(returns, returns, np.ones(episodes), None, (Failure(1, "broke"),))
+
+    witness = Failing("never")
+    status = Trainer(config(), Fragile(), NoStorage(), [witness]).run()
+    assert status.score is None
+    assert any("1 of 3 evaluation episodes failed, evaluation episode 1: broke" in told for told in witness.told)

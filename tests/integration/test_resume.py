@@ -120,14 +120,42 @@ def test_a_signal_ends_a_run_within_seconds_and_it_resumes_to_the_same_bytes(
     assert results(tmp_path / "stopped") == results(tmp_path / "whole")
 
 
-def test_a_second_interrupt_stops_at_once_and_loses_nothing_but_a_generation(clipup, start_clipup, tmp_path):
+STUCK = """
+import time
+from clipup.cli import output
+from clipup.cli.main import main
+
+class Stuck:
+    def begin(self, info): pass
+    def message(self, text): pass
+    def end(self, status): pass
+    def generation(self, record, clock):
+        if record.generation == 3:
+            print("stuck", flush=True)
+            time.sleep(100)  # a first Ctrl-C is noted, and waits for this
+
+output.displays = lambda **_: [Stuck()]
+from clipup.cli import running
+running.displays = output.displays
+import sys
+raise SystemExit(main(sys.argv[1:]))
+"""
+
+
+def test_a_second_interrupt_stops_at_once_and_loses_nothing_but_a_generation(clipup, tmp_path):
     command = [*ENVPOOL, "--generations", 25]
-    process = start_clipup(*command, "--run", "stopped")
-    wait_for(tmp_path / "stopped" / "policy.safetensors")
+    words = [sys.executable, "-c", STUCK, *map(str, command), "--run", "stopped"]
+    environment = {**os.environ, "PYTHONPATH": SOURCE}
+    process = subprocess.Popen(
+        words, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None and process.stdout.readline() == "stuck\n"
     process.send_signal(signal.SIGINT)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(timeout=1)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
-    assert process.returncode == 130 and "Traceback" not in errors
+    output, errors = process.communicate(timeout=30)
+    assert process.returncode == 130 and "Traceback" not in errors and "all saved" not in output
     clipup(*command, "--run", "whole")
     assert clipup("resume", "stopped", "--quiet").returncode == 0
     assert results(tmp_path / "stopped") == results(tmp_path / "whole")

@@ -98,6 +98,15 @@ def test_further_settings_are_tuned_only_when_asked(tmp_path: Path, capsys: pyte
     assert any("radius_factor" in path.name for path in (tmp_path / "also" / "trials").iterdir())
 
 
+def test_the_picture_has_a_dot_for_every_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drawn: list[object] = []
+    monkeypatch.setattr(sys.modules["clipup.tuning.tune"], "write_picture", lambda dots, *rest: drawn.extend(dots))
+    tune(tmp_path / "also", capsys, "--also", "radius_factor", "--budget", "8")
+    assert len(drawn) == len(list((tmp_path / "also" / "trials").iterdir()))
+
+
 @pytest.mark.parametrize(
     ("flags", "words"),
     [

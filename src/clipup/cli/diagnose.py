@@ -32,18 +32,25 @@ def run(arguments: argparse.Namespace) -> int:
     entries: list[dict[str, object]] = []
     for path in find_runs([Path(path) for path in arguments.runs]):
         loaded = load_run(path)
-        findings = diagnose(loaded.records, loaded.config)
+        problems = list(loaded.problems)
+        try:
+            findings = diagnose(loaded.records, loaded.config)
+        except Exception as error:
+            # Damage in one run's records must not keep the others from being diagnosed.
+            findings = []
+            problems.append(f"cannot be diagnosed: {type(error).__name__}: {error}")
         entries.append(
             {
                 "run": str(path),
                 "generation": loaded.records[-1].generation if loaded.records else 0,
-                "problems": list(loaded.problems),
+                "problems": problems,
                 "findings": [finding.as_json() for finding in findings],
             }
         )
         if not arguments.json:
-            say(f"{path}: {len(loaded.records)} generations")
-            for problem in loaded.problems:
+            # A directory's name need not be text.
+            say(f"{path}: {len(loaded.records)} generations".encode("utf-8", "replace").decode("utf-8"))
+            for problem in problems:
                 say(textwrap.indent(textwrap.fill(f"unreadable: {problem}", 110), "  "))
             for line in finding_lines(findings) or ["  nothing wrong that the records show"]:
                 say(line)

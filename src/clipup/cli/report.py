@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import cast
 
 from clipup.cli.arguments import add_output_flags
 from clipup.cli.output import note, print_json, say
@@ -38,31 +39,39 @@ def run(arguments: argparse.Namespace) -> int:
     from clipup.report.figures import write_figures
     from clipup.report.model import page_data
     from clipup.report.page import render_page
-    from clipup.report.runs import find_runs, load_run
+    from clipup.report.runs import load_runs
     from clipup.report.videos import embedded_videos
     from clipup.runs.files import write_atomically
 
-    runs = [load_run(path) for path in find_runs([Path(path) for path in arguments.runs])]
-    data = page_data(runs)
+    runs, left_out = load_runs([Path(path) for path in arguments.runs])
+    data = page_data(runs, left_out=left_out)
     data["videos"] = embedded_videos(runs, limit=arguments.video, warn=note) if arguments.video > 0 else []
     page = render_page(data).encode("utf-8")
     output = Path(arguments.output)
     write_atomically(output, page)
     figures = write_figures(runs, Path(arguments.figures), axis=arguments.axis) if arguments.figures else []
-    broken = [run for run in runs if run.problems]
+    problems = page_problems(data)
     if arguments.json:
         print_json(
             {
                 "output": str(output),
                 "bytes": len(page),
                 "runs": [str(run.path) for run in runs],
-                "problems": {str(run.path): list(run.problems) for run in broken},
+                "left_out": left_out,
+                "problems": problems,
                 "figures": [str(path) for path in figures],
             }
         )
         return 0
-    for run in broken if not arguments.quiet else []:
-        note(f"{run.path}: {'; '.join(run.problems)}")
+    for path in problems if not arguments.quiet else ():
+        note(f"{path}: {'; '.join(problems[path])}")
+    beyond = f" ({left_out} more left out)" if left_out else ""
     more = f", {len(figures)} figures in {arguments.figures}" if figures else ""
-    say(f"{output}: {len(runs)} run{'s' if len(runs) != 1 else ''}, {len(page) / 1e6:.2f} MB{more}")
+    say(f"{output}: {len(runs)} run{'s' if len(runs) != 1 else ''}{beyond}, {len(page) / 1e6:.2f} MB{more}")
     return 0
+
+
+def page_problems(data: dict[str, object]) -> dict[str, list[str]]:
+    """What is wrong with each run in a page's data, by its path."""
+    runs = cast("list[dict[str, object]]", data["runs"])
+    return {str(run["path"]): cast("list[str]", run["problems"]) for run in runs if run["problems"]}

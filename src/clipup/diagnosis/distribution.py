@@ -81,17 +81,23 @@ def _slower(trace: Trace, ratio: float) -> str:
 def population_bound(trace: Trace) -> Iterator[Finding]:
     """Episodes are so short that the population grows to its bound and still lacks interactions."""
     # Short episodes at the beginning, and the bound with them, are in the nature of tasks where one falls early.
-    share = mean_of(thirds(trace.column("population_bound"))[-1])
+    stopped = thirds(trace.column("population_bound"))[-1]
+    share = mean_of(stopped)
     if len(trace) < ENOUGH or not share > 0.5:
         return
-    population = mean_of(thirds(trace.column("population"))[-1])
-    interactions = mean_of(thirds(trace.column("interactions"))[-1])
-    length = interactions / population if population else math.nan
+    # The other generations, which had their interactions sooner, say nothing about the bound.
+    drawn = thirds(trace.column("population"))[-1][stopped > 0]
+    population = float(drawn.max())
+    interactions = mean_of(thirds(trace.column("interactions"))[-1][stopped > 0])
+    length = interactions / mean_of(drawn)
+    if not length > 0:
+        return
+    episodes = 1 if trace.config is None else trace.config.episodes
     evidence = {"bound_share": share, "population": population, "steps_per_candidate": length}
     change = {"interactions": two_digits(0.9 * interactions)}
     advice = f"Ask for fewer: interactions = {change['interactions']:g}, which this population reaches."
     wanted = trace.config.interactions if trace.config is not None else None
-    if wanted is not None and length > 0:
+    if wanted is not None:
         evidence["interactions_wanted"] = float(wanted)
         needed = 2 * math.ceil(1.1 * wanted / length / 2)
         change = {"population_max": float(needed)}
@@ -100,7 +106,7 @@ def population_bound(trace: Trace) -> Iterator[Finding]:
         "population-bound",
         "warning",
         f"Lately {percent(share)} of the generations stopped at the population's bound of {population:.0f} candidates "
-        f"with {interactions:.3g} interactions, fewer than asked for: episodes last only {length:.3g} steps.",
+        f"with {interactions:.3g} interactions, fewer than asked: episodes last only {length / episodes:.3g} steps.",
         advice,
         evidence,
         change,

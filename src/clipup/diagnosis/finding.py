@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -36,9 +37,14 @@ class Finding:
             "severity": self.severity,
             "sentence": self.sentence,
             "suggestion": self.suggestion,
-            "evidence": dict(self.evidence),
-            "change": dict(self.change),
+            "evidence": _spelled(self.evidence),
+            "change": _spelled(self.change),
         }
+
+
+def _spelled(values: Mapping[str, float]) -> dict[str, float | None]:
+    """Numbers as JSON can spell them: None for those that records of another version, or damaged ones, made nan."""
+    return {name: value if math.isfinite(value) else None for name, value in values.items()}
 
 
 def two_digits(value: float) -> float:
@@ -54,8 +60,10 @@ def percent(share: float) -> str:
     """A share in words, never rounded up to all or down to none.
 
     >>> percent(0.5), percent(0.9996), percent(0.0002)
-    ('50 %', '99.9 %', '0.1 %')
+    ('50 %', '99.9 %', 'less than 0.1 %')
     """
+    if 0 < share < 0.001:
+        return "less than 0.1 %"
     if 0 < share < 0.01 or 0.99 < share < 1:
-        return f"{min(max(100 * share, 0.1), 99.9):.1f} %"
+        return f"{min(100 * share, 99.9):.1f} %"
     return f"{100 * share:.0f} %"

@@ -21,18 +21,20 @@ def tied(trace: Trace) -> Iterator[Finding]:
     if len(trace) < 5 or stuck.mean() < 0.5 or significance(agreement) >= 2.5:
         return
     fitness = trace.column("fitness_mean")
-    before, after = fitness[~stuck], fitness[stuck]
-    if before.size >= 3 and np.nanmedian(after) > np.nanmax(before):
+    finite = np.isfinite(fitness)
+    before, after = fitness[finite & ~stuck], fitness[finite & stuck]
+    if before.size >= 3 and after.size and np.median(after) > before.max():
         return  # all reached the highest fitness there is: solved, not stuck
     everything = bool(np.median(share[stuck]) >= 0.999) and not np.any(trace.column("gradient_norm")[stuck] > 0)
     severity: Severity = "problem" if everything else "warning"
     change = {} if trace.max_speed is None else {"max_speed": two_digits(3 * trace.max_speed)}
+    typically = f" (typically {np.median(after):.4g})" if after.size else ""
     wider = f"try max_speed = {change['max_speed']:g}, which widens the search 3 times; or " if change else ""
     yield Finding(
         "fitness-tied",
         severity,
         f"In {percent(float(stuck.mean()))} of the generations {percent(float(np.median(share[stuck])))} of the "
-        f"candidates scored the same as another (typically {np.nanmedian(after):.4g}): there is "
+        f"candidates scored the same as another{typically}: there is "
         f"{'nothing' if everything else 'next to nothing'} to rank.",
         f"Let candidates differ: {wider}give the task a reward that grows on the way to the goal, or longer episodes.",
         {"tied_share": float(np.median(share[stuck])), "generations_share": float(stuck.mean())},

@@ -37,9 +37,9 @@ def noise(trace: Trace) -> Iterator[Finding]:
     error = float(agreement.std(ddof=1)) / math.sqrt(agreement.size)
     if mean + 2 * error >= MOSTLY_NOISE:
         return
-    population = int(np.median(trace.column("population")))
-    change: dict[str, float] = {"population": 4 * population}
-    words = f"population = {4 * population} (4 times as many candidates halve the noise)"
+    change = _four_times_the_population(trace)
+    more = " and ".join(f"{name} = {value}" for name, value in change.items()) or "4 times the population"
+    words = f"{more} (4 times as many candidates halve the noise)"
     if trace.max_speed is not None:
         change = {"max_speed": two_digits(3 * trace.max_speed), **change}
         words = (
@@ -59,6 +59,18 @@ def noise(trace: Trace) -> Iterator[Finding]:
         {"gradient_agreement": mean, "standard_error": error, "generations": float(agreement.size)},
         change,
     )
+
+
+def _four_times_the_population(trace: Trace) -> dict[str, float]:
+    """As settings, its bound along with it; nothing where neither configuration nor records say how large it was."""
+    config = trace.config
+    if config is None:
+        drawn = mean_of(trace.column("population"))
+        return {"population": 4 * round(drawn)} if math.isfinite(drawn) else {}
+    change: dict[str, float] = {"population": 4 * config.population}
+    if config.population_max is not None:
+        change["population_max"] = 4 * config.population_max
+    return change
 
 
 def _still_gains(trace: Trace) -> bool:

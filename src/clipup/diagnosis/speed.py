@@ -26,13 +26,15 @@ def never_clipped(trace: Trace) -> Iterator[Finding]:
     drift = step_size / np.sqrt(1 - trace.momentum**2) if trace.momentum < 1 else np.inf
     settled = trace.column("speed")[10:]
     clipped = mean_of(trace.column("clipped")[10:])
-    if drift >= speed_cap or clipped >= 0.02 or not np.median(settled) > 0:
+    # A step size of half the cap is what is advised below: a run that has it lacks something else, such as momentum.
+    if drift >= speed_cap or step_size >= 0.5 * speed_cap or not clipped < 0.02 or not np.median(settled) > 0:
         return
     typical = float(np.median(settled))
+    reached = "never reached" if clipped == 0 else f"in only {percent(clipped)} of the steps reached"
     yield Finding(
         "never-clipped",
         "warning",
-        f"The speed settled at {typical:.3g} and never reached max_speed = {speed_cap:g}: "
+        f"The speed settled at {typical:.3g} and {reached} max_speed = {speed_cap:g}: "
         f"the step size, {step_size:g}, is so small that max_speed controls nothing.",
         f"To move faster, set step_size = {two_digits(speed_cap / 2):g} (half of max_speed). To keep this pace but let "
         f"clipping steady it, set max_speed = {two_digits(typical):g} and step_size = {two_digits(typical / 2):g}.",
@@ -61,8 +63,9 @@ def too_small(trace: Trace) -> Iterator[Finding]:
         "max-speed-too-small",
         "warning",
         f"All along, {percent(clipped)} of the steps were as long as max_speed = {speed_cap:g} allows, the gradients "
-        f"kept agreeing, the standard deviations stayed within {percent(bend)} of where they began, and the score "
-        "was still climbing as fast at the end as before: at this scale the task is one long straight slope.",
+        f"kept agreeing, the standard deviations stayed within {percent(bend)} of where they began, and at the end the "
+        f"score still climbed at {late / climb:.2g} times its average rate: at this scale the task is one long "
+        "straight slope.",
         f"Try max_speed = {two_digits(3 * speed_cap):g} (3 times as much; step size and radius follow). If a short "
         "trial with it is worse, give this run more generations instead.",
         {
@@ -82,6 +85,9 @@ def too_large(trace: Trace) -> Iterator[Finding]:
     if speed_cap is None or len(trace) < 2 * ENOUGH or (step_size is not None and step_size < 0.4 * speed_cap):
         return
     scores = trace.scores()
+    # With little momentum hardly any step is clipped, wherever the gradient points.
+    if scores.size < 4 or trace.momentum < 0.8:
+        return
     first, late = float(scores[0]), scores[scores.size // 2 :]
     low, middle, high = np.percentile(late, [25, 50, 75])
     jumps, gain = float(high - low), float(middle - first)
@@ -98,11 +104,12 @@ def too_large(trace: Trace) -> Iterator[Finding]:
     forgot = gain <= 0 and lost > 0 and lost > 6 * trace.score_noise() and peak > first and late.size >= 4
     if not overshoots and not (forgot and clear):
         return
+    trouble = "gained nothing that lasts" if gain <= jumps else f"jumps by {jumps:.3g} about {middle:.4g}"
     yield Finding(
         "max-speed-too-large",
         "warning",
-        f"The gradient is clear (its halves agree by {mean_of(agreement):.2f}), but the score gained nothing "
-        f"that lasts ({first:.4g} at first, {middle:.4g} in the second half, {peak:.4g} at best): steps of up to "
+        f"The gradient is clear (its halves agree by {mean_of(agreement):.2f}), but the score {trouble} "
+        f"({first:.4g} at first, {middle:.4g} in the second half, {peak:.4g} at best): steps of up to "
         f"max_speed = {speed_cap:g} jump over what they aim at.",
         f"Try max_speed = {two_digits(speed_cap / 4):g} (a quarter; step size and radius follow).",
         {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from clipup.report.runs import LoadedRun
+from clipup.report.runs import LARGEST, LoadedRun
 
 Cell = float | int | None
 Columns = dict[str, list[Cell]]
@@ -54,12 +54,12 @@ def precision(generations: int) -> tuple[bool, int]:
 
 
 def cell(value: float | None) -> Cell:
-    """`value` as JSON can spell it: whole numbers without a point, None where it is not finite.
+    """`value` as JSON can spell it: whole numbers without a point, None where it is not finite or nearly so.
 
-    >>> cell(200.0), cell(0.5), cell(float("nan"))
-    (200, 0.5, None)
+    >>> cell(200.0), cell(0.5), cell(float("nan")), cell(10**400)
+    (200, 0.5, None, None)
     """
-    if value is None or not math.isfinite(value):
+    if value is None or not abs(value) < LARGEST:
         return None
     number = float(value)
     return int(number) if number.is_integer() and abs(number) < 2**53 else number

@@ -8,7 +8,8 @@ from pathlib import Path
 from clipup.errors import ClipUpError
 from clipup.runs.config import RunConfig, config_values, settings
 from clipup.runs.resolve import resolve
-from clipup.runs.toml import format_value
+from clipup.runs.toml import format_value, parse_value
+from clipup.runs.trust import KNOWN_MODULES
 
 
 def train_command(config: RunConfig) -> str:
@@ -29,13 +30,17 @@ def train_command(config: RunConfig) -> str:
         else:
             words += [flag, _plain(format_value(value, unset=known[name].unset))]  # pyright: ignore[reportArgumentType]
     for name, option in config.env_options.items():
-        words += [f"--env.{name}", _plain(format_value(option))]
+        text = format_value(option)
+        # Without its quotes, the text "3" would be read back as a number.
+        words += [f"--env.{name}", _plain(text) if parse_value(_plain(text)) == option else text]
     return shlex.join(words)
 
 
-def repeat_command(path: Path) -> str:
-    """Repeat a run from its own configuration file, bit for bit."""
-    return shlex.join(["clipup", "train", "--config", str(path / "config.toml"), "--run", f"{path}-again"])
+def repeat_command(path: Path, env: str = "") -> str:
+    """Repeat a run from its own configuration file, bit for bit; a module that its `env` imports is named."""
+    module = env.rpartition(":")[0]
+    trust = ["--import", module] if module and module not in KNOWN_MODULES else []
+    return shlex.join(["clipup", "train", "--config", str(path / "config.toml"), *trust, "--run", f"{path}-again"])
 
 
 def _plain(text: str) -> str:

@@ -77,6 +77,15 @@ def load_matplotlib() -> Any:
     return module.Figure
 
 
+def plain_label(text: str) -> str:
+    """Text that Matplotlib draws as it stands: dollars begin a formula, and a directory's name need not be text.
+
+    >>> plain_label("b$x_{$")
+    'b\\\\$x_{\\\\$'
+    """
+    return text.replace("$", r"\$").encode("utf-8", "replace").decode("utf-8")
+
+
 def run_line(run: LoadedRun, field: str, axis: str) -> Line:
     """The points of one run, gaps left out."""
     name = {"interactions": "total_interactions", "generations": "generation"}[axis]
@@ -103,7 +112,7 @@ def _draw(
         members = [lines[place] for place in group.members if len(lines[place][0])]
         if not members:
             continue
-        color, label = COLORS[number % len(COLORS)], textwrap.shorten(group.label, 60, placeholder=" …")
+        color, label = COLORS[number % len(COLORS)], plain_label(textwrap.shorten(group.label, 60, placeholder=" …"))
         if len(members) > 1:
             grid, quartiles = band(members)
             axes.fill_between(grid, quartiles[0], quartiles[2], color=color, alpha=0.18, linewidth=0)

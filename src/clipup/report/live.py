@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from clipup.report.columns import columns
 from clipup.report.groups import group_runs, setting_rows
-from clipup.report.model import PageData, page_title, run_head, short_names
-from clipup.report.runs import LoadedRun, find_runs, load_run
+from clipup.report.model import PageData, limit_notes, page_title, run_data, short_names
+from clipup.report.runs import RUN_LIMIT, LoadedRun, find_runs, is_own, load_run
 from clipup.runs.rundir import RunDirectory
 
 _WATCHED = ("config.toml", "records.jsonl", "clock.jsonl", "status.json")
@@ -35,11 +34,14 @@ class LiveRuns:
         """Watch the runs in and below these directories."""
         self._folders = list(folders)
         self._known: dict[str, Known] = {}
+        self._left_out = 0
 
     def refresh(self) -> None:
         """Look at the directories again; read only what changed."""
         fresh: dict[str, Known] = {}
-        for path in find_runs(self._folders):
+        found = find_runs(self._folders)
+        self._left_out = max(0, len(found) - RUN_LIMIT)
+        for path in found[:RUN_LIMIT]:
             if path in (folder.absolute() for folder in self._folders) and not _signature(path):
                 continue  # the watched directory itself, while it holds no run yet
             key = run_key(path)
@@ -53,7 +55,7 @@ class LiveRuns:
         epochs = [self._known[key].epoch for key in keys]
         stands = {key: (epoch, len(run.records)) for key, epoch, run in zip(keys, epochs, runs, strict=True)}
         states = hashlib.sha256(
-            repr([(run.status, run.problems, run.config) for run in runs]).encode("utf-8", "replace")
+            repr([(run.status, run.problems, run.config) for run in runs] + [self._left_out]).encode("utf-8", "replace")
         ).hexdigest()
         if dict(have) == stands and states == token:
             return {"changed": False}
@@ -66,18 +68,17 @@ class LiveRuns:
             first = rows if epoch == epochs[place] and rows <= len(run.records) else 0
             told.append(
                 {
-                    **run_head(run, names[place], group_of[place]),
+                    **run_data(run, names[place], group_of[place], first=first),
                     "key": key,
                     "epoch": epochs[place],
                     "first": first,
-                    "columns": columns(run, first=first),
                 }
             )
         return {
             "changed": True,
             "token": states,
             "title": page_title(runs) if runs else "Waiting for runs",
-            "notes": [] if runs else ["No run here yet. It appears as soon as one starts."],
+            "notes": limit_notes(self._left_out) if runs else ["No run here yet. It appears as soon as one starts."],
             "groups": [{"label": group.label, "runs": list(group.members)} for group in groups],
             "settings": [
                 {"name": row.name, "help": row.help, "values": list(row.values), "differs": row.differs}
@@ -88,7 +89,8 @@ class LiveRuns:
 
     def _read(self, path: Path, before: Known | None) -> Known:
         signature = _signature(path)
-        busy = RunDirectory(path).is_busy()
+        directory = RunDirectory(path)
+        busy = is_own(directory.lock_path) and directory.is_busy()
         if before is not None and before.signature == signature and before.busy == busy:
             return before
         run = load_run(path)
@@ -123,7 +125,7 @@ def _signature(path: Path) -> Signature:
     found: list[tuple[int, int]] = []
     for name in _WATCHED:
         try:
-            state = (path / name).stat()
+            state = (path / name).lstat()
         except OSError:
             continue
         found.append((state.st_size, state.st_mtime_ns))

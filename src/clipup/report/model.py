@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from clipup.diagnosis import diagnose
 from clipup.report.columns import columns, precision
 from clipup.report.commands import repeat_command, train_command
 from clipup.report.groups import group_runs, setting_rows
-from clipup.report.runs import LoadedRun
+from clipup.report.runs import RUN_LIMIT, LoadedRun, unreadable
 
 PageData = dict[str, object]
 
@@ -28,13 +29,13 @@ class Detail:
         return cls(*precision(sum(len(run.records) for run in runs)))
 
 
-def page_data(runs: Sequence[LoadedRun], *, detail: Detail | None = None) -> PageData:
-    """Everything that the page shows."""
+def page_data(runs: Sequence[LoadedRun], *, detail: Detail | None = None, left_out: int = 0) -> PageData:
+    """Everything that the page shows, and how many runs it does not."""
     detail = detail or Detail.fitting(runs)
     names = short_names(runs)
     groups = group_runs(runs)
     group_of = {place: number for number, group in enumerate(groups) for place in group.members}
-    notes: list[str] = []
+    notes = limit_notes(left_out)
     if detail.stride > 1:
         notes.append(
             f"Of {sum(len(run.records) for run in runs):,} generations in all, every {detail.stride}th and all with a "
@@ -54,13 +55,30 @@ def page_data(runs: Sequence[LoadedRun], *, detail: Detail | None = None) -> Pag
             for row in setting_rows(groups)
         ],
         "runs": [
-            {
-                **run_head(run, names[place], group_of[place]),
-                "columns": columns(run, rounded=detail.rounded, stride=detail.stride),
-            }
+            run_data(run, names[place], group_of[place], rounded=detail.rounded, stride=detail.stride)
             for place, run in enumerate(runs)
         ],
     }
+
+
+def run_data(
+    run: LoadedRun, name: str, group: int, *, rounded: bool = False, stride: int = 1, first: int = 0
+) -> PageData:
+    """Everything about a run, its curves from record number `first` on.
+
+    The last net: numbers that nobody thought of become a problem of this run, and hide no other.
+    """
+    try:
+        data = {
+            **run_head(run, name, group),
+            "columns": columns(run, rounded=rounded, stride=stride, first=first),
+        }
+        json.dumps(data, allow_nan=False)
+    except Exception as error:
+        problem = f"cannot be shown: {type(error).__name__}: {' '.join(str(error).split())}"
+        empty = unreadable(run.path, *run.problems, problem)
+        return {**run_head(empty, name, group), "columns": columns(empty)}
+    return data
 
 
 def run_head(run: LoadedRun, name: str, group: int) -> PageData:
@@ -91,9 +109,14 @@ def run_head(run: LoadedRun, name: str, group: int) -> PageData:
         "best_score": _finite(best),
         "max_speed": _finite(last.max_speed) if last else None,
         "command": train_command(config) if config else None,
-        "repeat": repeat_command(run.path) if config else None,
+        "repeat": repeat_command(run.path, config.env) if config else None,
         "findings": [finding.as_json() for finding in diagnose(run.records, config)],
     }
+
+
+def limit_notes(left_out: int) -> list[str]:
+    """What to say about runs beyond the limit."""
+    return [f"{left_out:,} more runs were found and are left out: a page shows {RUN_LIMIT:,}."] if left_out else []
 
 
 def short_names(runs: Sequence[LoadedRun]) -> list[str]:

@@ -13,7 +13,7 @@ from importlib import resources
 from pathlib import Path
 
 from clipup.report.model import PageData, page_data
-from clipup.report.runs import find_runs, load_run
+from clipup.report.runs import load_runs
 
 SCRIPTS = ("numbers.js", "data.js", "aggregate.js", "chart.js", "pointer.js", "panels.js", "tables.js", "main.js")
 # Above this size the data is compressed; below, it stays readable in the page's source.
@@ -22,7 +22,8 @@ PLAIN_LIMIT = 300_000
 
 def make_report(paths: Sequence[Path], *, videos: Sequence[PageData] = ()) -> str:
     """The page about the runs in and below `paths`."""
-    data = page_data([load_run(path) for path in find_runs(paths)])
+    runs, left_out = load_runs(paths)
+    data = page_data(runs, left_out=left_out)
     data["videos"] = list(videos)
     return render_page(data)
 
@@ -42,9 +43,11 @@ def render_page(data: PageData, *, live: bool = False) -> str:
         f"connect-src {own_server}; img-src data:; media-src data:; base-uri 'none'; form-action 'none'"
     )
     kind, text = _embed(data)
+    # A title may be the name of a directory, which need not be text.
+    title = str(data.get("title", "Runs")).encode("utf-8", "replace").decode("utf-8")
     parts = {
         "POLICY": html.escape(policy),
-        "TITLE": html.escape(f"{data.get('title', 'Runs')} · clipup"),
+        "TITLE": html.escape(f"{title} · clipup"),
         "STYLE": style,
         "SCRIPT": script,
         "KIND": kind,

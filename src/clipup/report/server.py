@@ -1,14 +1,17 @@
 """``clipup watch``: the page, live, for this machine only.
 
 It listens on 127.0.0.1. A page of another site could still send requests there, and through a name that it points at
-127.0.0.1 (DNS rebinding) even read the answers: so a request must name this server as its host, and must not come from
-another origin. There are two addresses, the page and its data; no part of a request ever becomes a path.
+127.0.0.1 (DNS rebinding) even read the answers: so a request must name this machine as its host, and must not come from
+another origin. The port may be any, as it is another one at the far end of a tunnel; rebinding needs a foreign name.
+There are two addresses, the page and its data; no part of a request ever becomes a path.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
+import re
+import sys
 import threading
 from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,11 +19,12 @@ from pathlib import Path
 from typing import cast
 from urllib.parse import parse_qs, urlsplit
 
-from clipup.errors import ClipUpError, InvalidArgument
+from clipup.errors import InvalidArgument
 from clipup.report.live import LiveRuns, parse_have
 from clipup.report.page import render_page
 
 HOST = "127.0.0.1"
+OWN_NAME = re.compile(r"(127\.0\.0\.1|localhost)(:[0-9]{1,5})?")
 EMPTY: dict[str, object] = {"title": "Waiting for runs", "notes": [], "groups": [], "settings": [], "runs": []}
 
 
@@ -44,16 +48,17 @@ class WatchServer(ThreadingHTTPServer):
         """Where to point a browser."""
         return f"http://{HOST}:{self.server_port}/"
 
-    @property
-    def hosts(self) -> frozenset[str]:
-        """The names under which requests are answered."""
-        return frozenset({f"{HOST}:{self.server_port}", f"localhost:{self.server_port}"})
-
     def data(self, have: str, token: str) -> dict[str, object]:
         """What is new for a page that has this much."""
         with self._lock:
             self._runs.refresh()
             return self._runs.answer(parse_have(have), token)
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A browser that went away is no news; anything else is said in one line."""
+        error = sys.exc_info()[1]
+        if not isinstance(error, ConnectionError):
+            sys.stderr.write(f"a request failed: {type(error).__name__}: {error}\n")
 
 
 class WatchHandler(BaseHTTPRequestHandler):
@@ -67,7 +72,7 @@ class WatchHandler(BaseHTTPRequestHandler):
         """Answer, or refuse."""
         server = cast(WatchServer, self.server)
         host, origin = self.headers.get("Host", ""), self.headers.get("Origin")
-        if host not in server.hosts or (origin is not None and urlsplit(origin).netloc not in server.hosts):
+        if not OWN_NAME.fullmatch(host) or origin not in (None, f"http://{host}"):
             self._send(403, "text/plain", b"clipup watch answers only this machine, under its own address\n")
             return
         if self.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
@@ -81,7 +86,8 @@ class WatchHandler(BaseHTTPRequestHandler):
             have, token = query.get("have", [""])[0], query.get("token", [""])[0]
             try:
                 answer = json.dumps(server.data(have, token), allow_nan=False, separators=(",", ":")).encode("ascii")
-            except (ClipUpError, OSError) as error:
+            except Exception as error:
+                # The page asks again; a dropped connection would hide every run.
                 self._send(500, "text/plain", f"{type(error).__name__}\n".encode("ascii"))
                 return
             self._send(200, "application/json", answer)

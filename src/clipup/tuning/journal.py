@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from clipup.errors import FileFault, MissingDependency
 from clipup.runs.records import Record
 from clipup.tuning.plan import Point
@@ -38,19 +40,22 @@ class Journal:
                 study_name=STUDY,
                 storage=self._optuna.storages.JournalStorage(backend),
                 direction="maximize",
-                sampler=self._optuna.samplers.TPESampler(seed=seed, n_startup_trials=2),
                 load_if_exists=True,
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise FileFault(f"{path}: not a usable Optuna journal: {' '.join(str(error).split())}") from error
+        self._seed = seed
         real = self._optuna.distributions.FloatDistribution
         # Wide enough for values beyond the ends, which the search may turn to.
         self._distributions = {"max_speed": real(low / 1e3, high * 1e3, log=True)}
         self._extra = {name: real(*EXTRA_RANGES[name]) for name in extra}
         self._trials: dict[tuple[Point, int], Any] = {}
-        for trial in self._study.get_trials(deepcopy=False):
-            if not trial.state.is_finished():  # left by a session that was stopped; its run goes on under a new number
-                self._study.tell(trial.number, state=self._optuna.trial.TrialState.FAIL)
+        state = self._optuna.trial.TrialState
+        while self._study.get_trials(deepcopy=False, states=(state.WAITING,)):
+            self._study.ask()  # queued by a session that was stopped just then
+        for trial in self._study.get_trials(deepcopy=False, states=(state.RUNNING,)):
+            # Its run goes on under a new number.
+            self._study.tell(trial.number, state=state.FAIL)
 
     def record(self, point: Point, seed: int, records: Sequence[Record], value: float, *, complete: bool) -> None:
         """Note how far a trial came, and its value at the end."""
@@ -73,7 +78,11 @@ class Journal:
         self._trials.pop((point, seed), None)
 
     def suggest(self, point: Point, number: int) -> Point:
-        """The n-th variation of `point` in the further settings, from Optuna's sampler."""
+        """The n-th variation of `point` in the further settings, from Optuna's sampler.
+
+        It depends on the trials that came to their end before it, and on nothing else: a search that was stopped gets
+        the same. Once given it is noted, as by the time that it is asked for again more trials may have ended.
+        """
         asked = [
             trial
             for trial in self._study.get_trials(deepcopy=False)
@@ -82,12 +91,24 @@ class Journal:
         if asked:
             params = asked[-1].params
         else:
-            self._study.enqueue_trial({"max_speed": point.max_speed})
-            trial = self._study.ask({**self._distributions, **self._extra})
-            trial.set_user_attr("suggestion", [point.max_speed, number])
-            params = trial.params
-            self._study.tell(trial, state=self._optuna.trial.TrialState.PRUNED)
+            params = {"max_speed": point.max_speed, **self._sample(number)}
+            noted = self._optuna.trial.create_trial(
+                state=self._optuna.trial.TrialState.PRUNED,
+                params=params,
+                distributions={**self._distributions, **self._extra},
+                user_attrs={"suggestion": [point.max_speed, number]},
+            )
+            self._study.add_trial(noted)
         return Point(point.max_speed, **{name: float(f"{params[name]:.3g}") for name in self._extra})
+
+    def _sample(self, number: int) -> dict[str, float]:
+        seed = int(np.random.SeedSequence([self._seed, number]).generate_state(1)[0])
+        sampler = self._optuna.samplers.TPESampler(seed=seed, n_startup_trials=2)
+        study = self._optuna.create_study(direction="maximize", sampler=sampler)
+        complete = self._study.get_trials(states=(self._optuna.trial.TrialState.COMPLETE,))
+        # Numbers depend on how often the search was stopped; the order of the trials matters to the sampler.
+        study.add_trials(sorted(complete, key=lambda trial: (sorted(trial.params.items()), trial.user_attrs["seed"])))
+        return study.ask(self._extra).params
 
     def close(self) -> None:
         """Mark what was not run to its end as stopped early."""
@@ -97,10 +118,9 @@ class Journal:
 
     def _begin(self, point: Point, seed: int) -> Any:
         params = point.settings()
-        self._study.enqueue_trial(params)
+        self._study.enqueue_trial(params, user_attrs={"seed": seed})
         wanted = {**self._distributions, **{name: self._extra[name] for name in params if name in self._extra}}
         trial = self._study.ask(wanted)
-        trial.set_user_attr("seed", seed)
         self._trials[point, seed] = trial
         return trial
 

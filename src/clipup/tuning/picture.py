@@ -8,17 +8,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clipup.errors import FileFault
-from clipup.report.figures import load_matplotlib
+from clipup.report.figures import load_matplotlib, plain_label
+from clipup.tuning.plan import Point
 
 
 @dataclass(frozen=True)
 class Dot:
     """A trial: how far it was run, and how good it was then."""
 
-    max_speed: float
+    point: Point
     seed: int
     share: float
     value: float
+
+    @property
+    def max_speed(self) -> float:
+        """Where it is drawn."""
+        return self.point.max_speed
 
 
 def write_picture(dots: Sequence[Dot], chosen: float, title: str, stem: Path) -> list[Path]:
@@ -30,7 +36,8 @@ def write_picture(dots: Sequence[Dot], chosen: float, title: str, stem: Path) ->
     early = [dot for dot in finite if dot.share < 1]
     means: dict[float, list[float]] = {}
     for dot in whole:
-        means.setdefault(dot.max_speed, []).append(dot.value)
+        if dot.point == Point(dot.max_speed):  # variations of it in further settings are another matter
+            means.setdefault(dot.max_speed, []).append(dot.value)
     speeds = sorted(means)
     axes.plot(speeds, [sum(means[speed]) / len(means[speed]) for speed in speeds], color="#0b6bcb", linewidth=1.6)
     axes.plot([dot.max_speed for dot in early], [dot.value for dot in early], "o", markersize=5, color="#9aa3b0",
@@ -41,7 +48,7 @@ def write_picture(dots: Sequence[Dot], chosen: float, title: str, stem: Path) ->
     axes.set_xscale("log")
     axes.set_xlabel("max_speed")
     axes.set_ylabel("score")
-    axes.set_title(title, loc="left", fontsize=10)
+    axes.set_title(plain_label(title), loc="left", fontsize=10)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(color="#eceef1")
     axes.set_axisbelow(True)

@@ -198,19 +198,18 @@ def _finalists(evaluator: Evaluator, settings: SearchSettings, race: _Race) -> l
     if not standings:
         raise InvalidArgument("no trial came to its end: every run failed, or the budget is too small")
     for count, seeds in FINALISTS:
-        for place in range(min(count, len(standings))):
-            standing = standings[place]
-            for seed in range(len(standing.values), seeds):
-                if evaluator.spent() + evaluator.cost(standing.point, seed, WHOLE) > settings.budget + 1e-9:
-                    break
-                value = evaluator.value(standing.point, seed, WHOLE)
-                standing = replace(standing, values=(*standing.values, value))
-            standings[place] = standing
-        standings.sort(key=lambda standing: (-len(standing.values), -standing.mean))
-    most = max(len(standing.values) for standing in standings)
-    leaders = [standing for standing in standings if len(standing.values) == most]
-    leaders.sort(key=lambda standing: -standing.mean)
-    return leaders + [standing for standing in standings if len(standing.values) < most]
+        # One more seed for each of them, or for none: by having more than the others, a bad value would win.
+        for seed in range(1, seeds):
+            places = [place for place in range(min(count, len(standings))) if len(standings[place].values) == seed]
+            cost = sum(evaluator.cost(standings[place].point, seed, WHOLE) for place in places)
+            if evaluator.spent() + cost > settings.budget + 1e-9:
+                break
+            for place in places:
+                value = evaluator.value(standings[place].point, seed, WHOLE)
+                standings[place] = replace(standings[place], values=(*standings[place].values, value))
+        # More seeds say more, unless what they say is that a run failed.
+        standings.sort(key=lambda standing: (standing.mean == -math.inf, -len(standing.values), -standing.mean))
+    return standings
 
 
 def _promoted(count: int) -> int:

@@ -18,7 +18,7 @@ from clipup.runs.resolve import make_config
 from clipup.runs.toml import format_config, read_toml
 from clipup.tuning.journal import EXTRA_RANGES, Journal
 from clipup.tuning.picture import Dot, write_picture
-from clipup.tuning.plan import SearchSettings, Standing, search
+from clipup.tuning.plan import Point, SearchSettings, Standing, search
 from clipup.tuning.trials import Progress, TrialRuns
 
 
@@ -75,11 +75,10 @@ def tune(
     )
     _claim(folder, base)
     journal = Journal(folder / "journal.log", seed=config.seed, low=settings.low, high=settings.high, extra=extra)
-    dots: dict[tuple[float, int], Dot] = {}
+    dots: dict[tuple[Point, int], Dot] = {}
 
     def told(progress: Progress) -> None:
-        dot = Dot(progress.point.max_speed, progress.seed, progress.share, progress.value)
-        dots[progress.point.max_speed, progress.seed] = dot
+        dots[progress.point, progress.seed] = Dot(progress.point, progress.seed, progress.share, progress.value)
         if report is not None:
             report(progress)
 

@@ -179,6 +179,39 @@ def test_the_keyboard_reads_values_aloud_and_zooms(page, report) -> None:
     assert page.run("clipupReport.view.domain") is None
 
 
+def test_hiding_runs_keeps_the_focus_what_is_open_and_the_cursor(page, report) -> None:
+    page.open(report[0].as_uri())
+    page.run("document.querySelector('#axis-generations').click()")
+    page.run("document.querySelector('#repeat-list details').open = true")
+    page.run("document.querySelector('.legend-group details').open = true")
+    group, member = "document.querySelector('.legend-group label.group input')", "document.querySelector('li input')"
+    page.run(f"{group}.focus(); {group}.click()")
+    assert page.run(f"document.activeElement === {group}") is True
+    assert page.run("document.querySelector('#repeat-list details').open") is True
+    assert page.run(f"{member}.checked") is False
+    page.run(f"{member}.focus(); {member}.click()")
+    assert page.run(f"document.activeElement === {member}") is True
+    assert page.run(f"[{group}.checked, {group}.indeterminate]") == [True, True]
+    page.run("document.querySelector('svg[data-metric=score]').focus()")
+    page.key("End")
+    at = page.run("clipupReport.pointer.at")
+    page.run("clipupReport.redraw()")
+    assert page.run("clipupReport.pointer.at") == at
+    assert page.run("document.querySelectorAll('svg[data-metric=score] .cursor').length") == 1
+    page.run("document.querySelector('#axis-interactions').click()")
+    assert page.run("clipupReport.pointer.at") is None
+
+
+def test_times_are_rounded_before_they_are_split(page, make_run, tmp_path: Path) -> None:
+    for seconds, words in ((119.7, "2 min 0 s"), (59.97, "1 min 0 s"), (3599.8, "1 h 0 min"), (7199, "2 h 0 min")):
+        path = make_run(tmp_path / words.replace(" ", "-"), generations=5)
+        (path / "clock.jsonl").write_text(f'{{"generation": 5, "seconds": {seconds}, "steps_per_second": 1.0}}\n')
+        (tmp_path / "page.html").write_text(make_report([path]), encoding="utf-8")
+        page.open((tmp_path / "page.html").as_uri())
+        page.wait("document.querySelectorAll('.tile').length")
+        assert words in page.run("document.getElementById('tiles').innerText")
+
+
 def test_each_chart_has_its_numbers_as_a_table(page, report) -> None:
     page.open(report[0].as_uri())
     page.run("document.querySelector('#axis-generations').click()")

@@ -40,16 +40,43 @@ def test_it_listens_on_this_machine_only(server: WatchServer) -> None:
     assert server.server_address[0] == "127.0.0.1"
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1", "127.0.0.1:1", "", "localhost"])
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example:80", "localhost@evil", ""])
 def test_a_request_under_another_name_is_refused(server: WatchServer, host: str) -> None:
     for path in ("/", "/data"):
         assert ask(server, path, Host=host)[0] == 403
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1:8000", "localhost:8000", "localhost"])
+def test_a_request_through_a_tunnel_comes_under_another_port(server: WatchServer, host: str) -> None:
+    for path in ("/", "/data"):
+        assert ask(server, path, Host=host)[0] == 200
+    assert ask(server, "/data", Host=host, Origin=f"http://{host}")[0] == 200
+    assert ask(server, "/data", Host=host, Origin="http://localhost:3000")[0] == 403
+
+
+def test_a_browser_that_goes_away_leaves_no_word_and_a_fault_leaves_one_line(
+    server: WatchServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for error, lines in ((ConnectionResetError(), 0), (ZeroDivisionError("x"), 1)):
+        try:
+            raise error
+        except (ArithmeticError, OSError):
+            server.handle_error(None, None)
+        assert capfd.readouterr().err.count("\n") == lines
+
+
+def test_a_fault_in_the_data_is_an_answer_and_drops_no_connection(
+    server: WatchServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "data", lambda have, token: 1 / 0)
+    assert ask(server, "/data") == (500, b"ZeroDivisionError\n")
+
+
 def test_a_request_from_another_site_is_refused(server: WatchServer) -> None:
     assert ask(server, "/data", Origin="http://evil.example")[0] == 403
     assert ask(server, "/data", Sec_Fetch_Site="cross-site")[0] == 403
-    assert ask(server, "/data", Origin=f"http://localhost:{server.server_port}", Sec_Fetch_Site="same-origin")[0] == 200
+    assert ask(server, "/data", Origin="null")[0] == 403
+    assert ask(server, "/data", Origin=server.address.rstrip("/"), Sec_Fetch_Site="same-origin")[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -155,6 +182,31 @@ def test_the_page_says_when_the_server_is_gone_and_hidden_runs_stay_hidden(
         thread.join()
         serving.server_close()
     page.wait("document.getElementById('live').textContent.includes('no answer')", 10)
+
+
+def test_new_points_keep_the_focus_what_is_open_and_the_cursor(
+    server: WatchServer, page, make_run, add_generations, tmp_path: Path
+) -> None:
+    path = make_run(tmp_path / "runs" / "one", generations=10)
+    make_run(tmp_path / "runs" / "two", generations=10, max_speed=0.5)
+    page.open(server.address)
+    page.wait("clipupReport.data.runs.length === 2", 10)
+    rows = "clipupReport.data.runs[0].x.generations.length"
+    page.run("document.querySelector('svg[data-metric=score]').focus()")
+    page.key("ArrowRight")
+    at = page.run("clipupReport.pointer.at")
+    add_generations(path, 11, 11)
+    page.wait(f"{rows} === 11", 5)
+    assert page.run("clipupReport.pointer.at") == at
+    page.run("document.querySelectorAll('#repeat-list details')[1].open = true")
+    page.run("document.querySelectorAll('#repeat-list details')[1].querySelector('button').focus()")
+    label = page.run("document.activeElement.ariaLabel")
+    assert label.startswith("Copy: clipup train")
+    add_generations(path, 12, 12)
+    page.wait(f"{rows} === 12", 5)
+    assert page.run("[...document.querySelectorAll('#repeat-list details')].map((d) => d.open)") == [False, True]
+    assert page.run("document.activeElement.ariaLabel") == label
+    assert page.complaints == []
 
 
 def test_two_servers_cannot_share_a_port(server: WatchServer, tmp_path: Path) -> None:

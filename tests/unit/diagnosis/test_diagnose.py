@@ -199,3 +199,90 @@ def test_a_run_that_still_climbs_is_not_called_noise() -> None:
     assert diagnose(records, config) == []
     resting = [replace(record, score=record.score and 250.0 + index % 2) for index, record in enumerate(records)]
     assert "gradient-noise" in rules_of(diagnose(resting, config))
+
+
+def changed(records: list[Record], **changes: object) -> list[Record]:
+    return [replace(record, **changes) for record in records]  # type: ignore[arg-type]
+
+
+def test_a_run_without_any_finite_fitness_is_told_so_and_nothing_breaks(run: Run) -> None:
+    records, config = run(lambda x: np.full(len(x), np.nan))
+    records = changed(records, score=None, score_standard_error=None)
+    findings = diagnose(records, config)
+    assert "fitness-nonfinite" in rules_of(findings)
+    assert not any("nan)" in finding.sentence for finding in findings)
+
+
+def test_numbers_that_json_cannot_spell_become_null() -> None:
+    finding = Finding("rule", "note", "Sentence.", "Advice.", {"a": float("nan"), "b": 1.0}, {"c": float("inf")})
+    assert finding.as_json()["evidence"] == {"a": None, "b": 1.0}
+    assert finding.as_json()["change"] == {"c": None}
+
+
+def test_records_that_lack_what_a_rule_needs_are_no_evidence(run: Run) -> None:
+    """As those of an older version, whose gaps are nan."""
+    records, config = run(sphere, max_speed=1.0, step_size=0.01, radius=1.5)
+    assert diagnose(changed(records, clipped=np.nan), config) == []
+    records, config = run(flat, noise=1.0, generations=90)
+    records = changed(records, population=np.nan)
+    assert only(diagnose(records, config), "gradient-noise").change == {"max_speed": 0.3, "population": 400}
+    finding = only(diagnose(records), "gradient-noise")
+    assert finding.change == {"max_speed": 0.3} and "4 times the population" in finding.suggestion
+
+
+def test_a_run_without_momentum_is_not_told_to_set_what_it_has(run: Run) -> None:
+    records, config = run(sphere, momentum=0.0, generations=60)
+    assert not {"never-clipped", "max-speed-too-large"} & set(rules_of(diagnose(records, config)))
+
+
+def test_a_speed_that_was_reached_at_times_is_not_said_to_be_never_reached(run: Run) -> None:
+    records, config = run(sphere, max_speed=1.0, step_size=0.01, radius=1.5)
+    records[50] = replace(records[50], clipped=True)
+    finding = only(diagnose(records, config), "never-clipped")
+    assert "in only 1 % of the steps reached max_speed = 1" in finding.sentence
+
+
+def test_a_score_that_gained_and_jumps_is_not_said_to_have_gained_nothing(run: Run) -> None:
+    records, config = run(sphere, max_speed=10.0)
+    jumping = [
+        replace(record, score=record.score and (0.0 if index < 5 else 300.0 + 100 * (index // 5 % 2)))
+        for index, record in enumerate(records)
+    ]
+    finding = only(diagnose(jumping, config), "max-speed-too-large")
+    assert "jumps by 100 about" in finding.sentence and "nothing that lasts" not in finding.sentence
+    assert "nothing that lasts" in only(diagnose(records, config), "max-speed-too-large").sentence
+
+
+def test_a_climb_that_slows_down_is_given_as_its_ratio(run: Run) -> None:
+    records, config = run(sphere, max_speed=0.002)
+    finding = only(diagnose(records, config), "max-speed-too-small")
+    ratio = finding.evidence["late_score_rate"] / finding.evidence["score_rate"]
+    assert f"{ratio:.2g} times its average rate" in finding.sentence
+
+
+def test_the_bound_is_that_of_the_generations_that_reached_it(run: Run) -> None:
+    records, config = run(
+        sphere, population=40, interactions=50_000, population_max=1600, generations=30, config_changes={"episodes": 4}
+    )
+    mixed = [
+        replace(record, population=1600, interactions=40_000, population_bound=True)
+        if index % 5 < 3
+        else replace(record, population=800, interactions=50_000, population_bound=False)
+        for index, record in enumerate(records)
+    ]
+    finding = only(diagnose(mixed, config), "population-bound")
+    assert "bound of 1600 candidates" in finding.sentence and "only 6.25 steps" in finding.sentence
+    assert finding.change == {"population_max": 2202}
+
+
+def test_a_share_too_small_to_print_is_not_rounded_up(run: Run) -> None:
+    records, config = run(sphere)
+    records = [replace(record, population=10_000, nonfinite=int(record.generation == 7)) for record in records]
+    assert "(less than 0.1 %)" in only(diagnose(records, config), "fitness-nonfinite").sentence
+
+
+def test_an_advised_population_is_one_that_can_be_configured(run: Run) -> None:
+    records, config = run(flat, noise=1.0, generations=90, config_changes={"population_max": 200})
+    change = only(diagnose(changed(records, population=200), config), "gradient-noise").change
+    assert change == {"max_speed": 0.3, "population": 400, "population_max": 800}
+    replace(config, population=int(change["population"]), population_max=int(change["population_max"]))

@@ -71,6 +71,7 @@ def test_names_are_lengthened_until_they_differ(write_run: Write, tmp_path: Path
         },
         {"env": "Walker2d-v4", "rescale_actions": True, "radius": 2.5, "env_options": {"frame skip": 4, "wind": True}},
         {"env": "some.module:Thing-v0", "policy": "mlp:8,8", "population": 50},
+        {"env": "Walker2d-v4", "env_options": {"a": "3", "b": "true", "c": "ant.xml", "d": 'say "3"'}},
     ],
 )
 def test_the_command_gives_the_same_configuration(given: dict[str, object], capsys: pytest.CaptureFixture[str]) -> None:
@@ -87,6 +88,12 @@ def test_the_command_gives_the_same_configuration(given: dict[str, object], caps
 
 def test_paths_with_spaces_are_quoted() -> None:
     assert "'/tmp/my runs/config.toml'" in repeat_command(Path("/tmp/my runs"))
+
+
+def test_the_command_that_repeats_a_run_names_the_module_that_it_imports() -> None:
+    assert "--import my.envs" in repeat_command(Path("/runs/a"), "my.envs:Thing-v0")
+    assert "--import" not in repeat_command(Path("/runs/a"), "Walker2d-v4")
+    assert "--import" not in repeat_command(Path("/runs/a"), "pybullet_envs_gymnasium:AntBulletEnv-v0")
 
 
 @pytest.mark.parametrize("text", ["</script>", "<!--", "]]>", "\u2028\u2029", "&lt;", "'\"\\"])

@@ -96,6 +96,54 @@ def test_runs_that_fail_lose() -> None:
     assert answer.point.max_speed < 0.2 and math.isfinite(answer.mean)
 
 
+class Deceptive(MadeUp):
+    """Runs whose value also depends on the seed, in a way that is given."""
+
+    def __init__(self, task: Callable[[Point, int], float]) -> None:
+        super().__init__(hill(0.1))
+        self.of = task
+
+    def value(self, point: Point, seed: int, share: float) -> float:
+        super().value(point, seed, share)
+        return self.of(point, seed)
+
+
+def slope(point: Point) -> float:
+    return 100 - 5 * math.log(point.max_speed / 0.3) ** 2
+
+
+@pytest.mark.parametrize("budget", [10.0, 12.0, 13.0, 15.0, 17.5, 20.0])
+def test_a_lucky_first_seed_does_not_win_once_others_have_spoken(budget: float) -> None:
+    def lucky(point: Point, seed: int) -> float:
+        return (101.0 if seed == 0 else 10.0) if point.max_speed == 0.309 else slope(point)
+
+    answer = search(Deceptive(lucky), SearchSettings(budget=budget))[0]
+    assert answer.point.max_speed == 0.173 and answer.mean > 98
+
+
+def test_further_settings_that_fail_late_do_not_win_by_being_asked_more_often() -> None:
+    def late(point: Point, seed: int) -> float:
+        return -50.0 if point.radius_factor == 13 and seed >= 3 else slope(point) + (point.radius_factor or 11) - 11
+
+    def suggest(point: Point, number: int) -> Point:
+        return Point(point.max_speed, radius_factor=10.0 + number)
+
+    assert search(Deceptive(late), SearchSettings(), suggest)[0].point.radius_factor == 12
+
+
+def test_finalists_get_their_seeds_in_turn_and_all_or_none() -> None:
+    for budget in np.arange(7.5, 20.5, 0.5):
+        runs = MadeUp(hill(0.1), noise=5.0)
+        counts = [len(standing.values) for standing in search(runs, SearchSettings(budget=float(budget)))]
+        assert counts[0] == counts[1] >= counts[2] >= counts[0] - 2
+    assert counts[:4] == [5, 5, 3, 1]
+
+
+def test_a_value_whose_late_seeds_fail_does_not_lead() -> None:
+    runs = Deceptive(lambda point, seed: -math.inf if seed >= 3 else slope(point))
+    assert math.isfinite(search(runs, SearchSettings())[0].mean)
+
+
 def test_when_every_run_fails_there_is_no_answer() -> None:
     with pytest.raises(InvalidArgument, match="every run failed"):
         search(MadeUp(lambda speed, share: -math.inf), SearchSettings())

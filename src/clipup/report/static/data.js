@@ -68,11 +68,13 @@ function prepare(data) {
   return data;
 }
 
+/** Make an element. By its `key` it is known again when it was made anew: see `rememberPlace`. */
 function element(tag, properties, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(properties || {})) {
     if (name === 'class') made.className = value;
     else if (name.startsWith('aria-') || name === 'role' || name === 'scope' || name === 'colspan' || name === 'for') made.setAttribute(name, value);
+    else if (name === 'key') made.dataset.key = value;
     else if (name.startsWith('on')) made.addEventListener(name.slice(2), value);
     else made[name] = value;
   }

@@ -11,19 +11,20 @@ class Store {
     document.getElementById('charts').append(...this.charts.map((chart) => chart.root));
     this.pointer = new Pointer(this, this.charts);
     const axes = Object.entries(AXES).map(([value, axis]) => [value, axis.title]);
-    showChoice('axis', axes, this.view.axis, (value) => { this.view.axis = value; this.setDomain(null); });
+    showChoice('axis', axes, this.view.axis, (value) => { this.view.axis = value; this.pointer.leave(); this.setDomain(null); });
     showChoice('mode', [['median', 'Median and band'], ['single', 'Single runs']], this.view.mode, (value) => { this.view.mode = value; this.redraw(); });
     document.getElementById('reset').addEventListener('click', () => this.setDomain(null));
     if (window.matchMedia('(max-width: 700px)').matches && this.data.runs.length > 1) document.getElementById('legend').open = false;
     new ResizeObserver(() => this.later()).observe(document.getElementById('charts'));
     // Paper has its own width.
-    window.addEventListener('beforeprint', () => this.redraw());
+    window.addEventListener('beforeprint', () => { this.pointer.leave(); this.redraw(); });
     this.refresh();
     showVideos(this.data);
   }
 
-  /** Show everything anew: after data came, or runs were hidden. */
+  /** Show everything anew, after data came. Whoever reads or types meanwhile stays where they are. */
   refresh() {
+    const returnToPlace = rememberPlace();
     showHeading(this.data);
     showTiles(this.data);
     showFindings(this.data);
@@ -32,16 +33,17 @@ class Store {
     showSettings(this.data);
     showRepeat(this.data);
     this.redraw();
+    returnToPlace();
   }
 
   redraw() {
-    this.pointer.leave();
     for (const chart of this.charts) chart.update();
+    this.pointer.again();
   }
 
   later() {
     cancelAnimationFrame(this.frame);
-    this.frame = requestAnimationFrame(() => { this.pointer.leave(); this.charts.forEach((chart) => chart.draw()); });
+    this.frame = requestAnimationFrame(() => { this.charts.forEach((chart) => chart.draw()); this.pointer.again(); });
   }
 
   setDomain(domain) {
@@ -64,6 +66,18 @@ class Store {
     if (!(high > -Infinity)) return [0, 1];
     return [Math.min(0, low), high > 0 ? high : 1];
   }
+}
+
+/** What is open and where the focus is, by keys; returns what puts both back. */
+function rememberPlace() {
+  const withKey = (selector) => [...document.querySelectorAll(`${selector}[data-key]`)];
+  const open = new Map(withKey('details').map((details) => [details.dataset.key, details.open]));
+  const focused = document.activeElement && document.activeElement.dataset.key;
+  return () => {
+    for (const details of withKey('details')) if (open.has(details.dataset.key)) details.open = open.get(details.dataset.key);
+    const again = focused && withKey('').find((one) => one.dataset.key === focused);
+    if (again) again.focus({ preventScroll: true });
+  };
 }
 
 /** Ask our own server for what is new, again and again; survive its absence. */

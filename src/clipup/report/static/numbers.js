@@ -22,9 +22,12 @@ function formatCount(value) {
 function formatTime(seconds) {
   if (seconds === null || seconds === undefined || !Number.isFinite(seconds)) return '–';
   if (seconds < 1) return `${Number(seconds.toPrecision(2))} s`;
-  if (seconds < 60) return `${Number(seconds.toFixed(1))} s`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
-  return `${Math.floor(seconds / 3600)} h ${Math.round((seconds % 3600) / 60)} min`;
+  if (seconds < 59.95) return `${Number(seconds.toFixed(1))} s`;
+  // Rounded before it is split, lest 119.7 s be 1 min 60 s.
+  const whole = Math.round(seconds);
+  if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+  const minutes = Math.round(seconds / 60);
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
 function minus(text) {

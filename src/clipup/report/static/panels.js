@@ -98,26 +98,31 @@ function showChoice(id, options, current, change) {
 }
 
 function showLegend(data, store) {
-  const list = document.getElementById('legend-list');
-  const open = new Set([...list.querySelectorAll('details[open]')].map((details) => details.dataset.group));
-  list.replaceChildren(...data.groups.map((group) => legendGroup(data, store, group, open.has(String(group.index)))));
+  document.getElementById('legend-list').replaceChildren(...data.groups.map((group) => legendGroup(data, store, group)));
 }
 
-function legendGroup(data, store, group, open) {
+function legendGroup(data, store, group) {
   const runs = group.runs.map((index) => data.runs[index]);
-  const box = element('input', { type: 'checkbox', checked: runs.some((run) => !run.hidden), onchange: (event) => {
-    runs.forEach((run) => { run.hidden = !event.target.checked; });
-    store.refresh();
-  } });
-  box.indeterminate = runs.some((run) => run.hidden) && runs.some((run) => !run.hidden);
+  const key = `legend/${runs[0].path}`;
+  const hide = (some, hidden) => {
+    some.forEach((run) => { run.hidden = hidden; });
+    mark();
+    store.redraw();
+  };
+  const box = element('input', { type: 'checkbox', key: `${key}/group`, onchange: () => hide(runs, !box.checked) });
+  const boxes = runs.map((run) => element('input', { type: 'checkbox', key: `legend/${run.path}/run`, onchange: (event) => hide([run], !event.target.checked) }));
+  const mark = () => {
+    box.checked = runs.some((run) => !run.hidden);
+    box.indeterminate = box.checked && runs.some((run) => run.hidden);
+    boxes.forEach((member, k) => { member.checked = !runs[k].hidden; });
+  };
+  mark();
   const score = medianScore(data, group);
   const label = element('label', { class: 'group' }, box, element('span', { class: `swatch ${colorClass(group.index)}` }),
     element('span', { class: 'group-label' }, group.label), element('span', { class: 'group-score' }, Number.isFinite(score) ? formatValue(score) : ''));
   if (runs.length === 1) return element('div', { class: 'legend-group' }, label);
-  const members = runs.map((run) => element('li', {}, element('label', {},
-    element('input', { type: 'checkbox', checked: !run.hidden, onchange: (event) => { run.hidden = !event.target.checked; store.refresh(); } }),
+  const members = runs.map((run, k) => element('li', {}, element('label', {}, boxes[k],
     element('span', { class: 'run-name' }, run.name), element('span', { class: 'group-score' }, Number.isFinite(run.score) ? formatValue(run.score) : '–'))));
-  const details = element('details', { open }, element('summary', {}, `${runs.length} runs`), element('ul', {}, ...members));
-  details.dataset.group = group.index;
+  const details = element('details', { key: `${key}/runs` }, element('summary', { key: `${key}/count` }, `${runs.length} runs`), element('ul', {}, ...members));
   return element('div', { class: 'legend-group' }, label, details);
 }

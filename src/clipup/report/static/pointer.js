@@ -32,7 +32,7 @@ class Pointer {
     plot.addEventListener('pointercancel', () => { start = null; this.leave(); });
     plot.addEventListener('pointerleave', () => { if (start === null) this.leave(); });
     plot.addEventListener('blur', () => this.leave());
-    plot.addEventListener('dblclick', () => this.store.setDomain(null));
+    plot.addEventListener('dblclick', () => { this.leave(); this.store.setDomain(null); });
     plot.addEventListener('wheel', (event) => {
       if (!event.ctrlKey || !chart.frame) return;
       event.preventDefault();
@@ -84,6 +84,7 @@ class Pointer {
   moveTo(active, x, aloud) {
     this.leave();
     this.at = x;
+    this.active = active;
     for (const chart of this.charts) {
       if (!chart.frame || !chart.overlay) continue;
       const pixel = chart.toX(x);
@@ -96,7 +97,7 @@ class Pointer {
     if (aloud) this.announcer.textContent = this.tooltip.innerText.replaceAll('\n', ' ');
   }
 
-  /** For each series the recorded point nearest to x: a value of the records, never one in between. */
+  /** For each series the point nearest to x: for single runs a value of the records, never one in between. */
   readings(chart, x) {
     const found = [];
     for (const series of chart.series) {
@@ -130,6 +131,14 @@ class Pointer {
     const left = at + 14 + size.width > document.documentElement.clientWidth ? at - 14 - size.width : at + 14;
     this.tooltip.style.left = `${Math.max(4, left) + window.scrollX}px`;
     this.tooltip.style.top = `${box.top + 12 + window.scrollY}px`;
+  }
+
+  /** Put the cursor back into charts that were drawn anew, if its place is still in sight. */
+  again() {
+    const { active, at } = this;
+    const [low, high] = this.store.view.domain || this.store.fullDomain();
+    if (at === undefined || at === null || at < low || at > high) this.leave();
+    else this.moveTo(active, at);
   }
 
   leave() {

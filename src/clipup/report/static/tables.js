@@ -25,7 +25,7 @@ function dataTable(chart) {
   const step = Math.max(1, Math.ceil(xs.length / TABLE_ROWS));
   const shown = xs.filter((_, i) => i % step === 0 || i === xs.length - 1);
   const rows = shown.map((x) => ({ cells: [view.axis === 'time' ? formatTime(x) : formatCount(x), ...cellsAt(x, formatValue)] }));
-  const save = element('button', { type: 'button', onclick: () => {
+  const save = element('button', { type: 'button', key: `csv/${chart.metric.key}`, onclick: () => {
     const quoted = (cell) => `"${String(cell).replaceAll('"', '""')}"`;
     const lines = [head, ...xs.map((x) => [x, ...cellsAt(x, String)])].map((row) => row.map(quoted).join(','));
     const link = element('a', { href: URL.createObjectURL(new Blob([`${lines.join('\n')}\n`], { type: 'text/csv' })), download: `${chart.metric.key}.csv` });
@@ -66,22 +66,22 @@ function showSettings(data) {
   };
   controls.replaceChildren();
   if (many) {
-    controls.append(element('label', { class: 'check' }, element('input', { type: 'checkbox', checked: only, onchange: (event) => draw(event.target.checked) }),
+    controls.append(element('label', { class: 'check' }, element('input', { type: 'checkbox', key: 'settings/differences', checked: only, onchange: (event) => draw(event.target.checked) }),
       `Only what differs (${differing.length} of ${data.settings.length})`));
   }
   draw(only);
 }
 
 function showRepeat(data) {
-  const entries = data.runs.filter((run) => run.command).map((run) => element('details', { open: data.runs.length === 1 },
-    element('summary', {}, run.name), command('The same settings', run.command), command('From its own file, bit for bit', run.repeat)));
+  const entries = data.runs.filter((run) => run.command).map((run) => element('details', { key: `repeat/${run.path}`, open: data.runs.length === 1 },
+    element('summary', { key: `repeat/${run.path}/name` }, run.name), command('The same settings', run.command), command('From its own file, bit for bit', run.repeat)));
   document.getElementById('repeat-list').replaceChildren(...entries);
   document.getElementById('repeat-section').hidden = !entries.length;
 }
 
 function command(title, words) {
   const code = element('code', {}, words);
-  const button = element('button', { type: 'button', 'aria-label': `Copy: ${words}`, onclick: () => copy(code, button) }, 'Copy');
+  const button = element('button', { type: 'button', key: `copy/${words}`, 'aria-label': `Copy: ${words}`, onclick: () => copy(code, button) }, 'Copy');
   return element('div', { class: 'command' }, element('span', {}, title), element('pre', {}, code), button);
 }
 

@@ -272,7 +272,13 @@ def test_where_workers_cannot_be_started_one_process_does(how: str, tmp_path: Pa
     (tmp_path / "script.py").write_text(IN_POOL)
     words = ["-"] if how == "stdin" else ["script.py"]
     done = subprocess.run(
-        [sys.executable, *words], input=FROM_STDIN, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=120
+        [sys.executable, *words],
+        input=FROM_STDIN,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+        timeout=120,
     )
     assert "trained 1" in done.stdout, done.stderr
     assert "running in one process" in done.stderr

@@ -8,7 +8,7 @@ from clipup.cli.arguments import add_output_flags
 from clipup.cli.running import carry_out, comment
 from clipup.cli.train import add_setting_flags, given_settings
 from clipup.runs.config import CHANGEABLE, settings
-from clipup.training.api import change_config, proceed
+from clipup.training.api import change_config, check_limit, proceed
 
 DESCRIPTION = """Go on with a run from its newest good checkpoint, to the same bits as if it had never stopped.
 
@@ -46,6 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.generations = str(before + int(more[1:]))
     given = given_settings(arguments)
     changed = change_config(config, given)
+    check_limit(changed, directory)
     check_import(changed.env, named=arguments.imports, source=str(directory.config_path))
     check_cluster(changed.cluster, named="cluster" in given, source=str(directory.config_path))
     head = comment(directory.path)

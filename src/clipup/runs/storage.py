@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from clipup.errors import FileFault, InvalidArgument
+from clipup.errors import FileFault
 from clipup.export.policy import PolicyTask, encode_policy
 from clipup.policies import Policy
 from clipup.runs.checkpoint import Checkpoint, clean_up, newest_checkpoint, state_value, write_checkpoint
@@ -177,10 +177,8 @@ class DirectoryStorage:
         write_atomically(path, encode_policy(policy, task))
 
     def _check_fits(self, checkpoint: Checkpoint) -> None:
-        """Refuse to go on with other settings than the checkpoint was made with, or to fewer generations."""
-        limit, kept = self._config.generations, checkpoint.counters.get("settings")
-        if limit is not None and limit < checkpoint.generation:
-            raise InvalidArgument(f"generations must be at least the {checkpoint.generation} already made, got {limit}")
+        """Refuse to go on with other settings than the checkpoint was made with."""
+        kept = checkpoint.counters.get("settings")
         if kept is None:  # written before checkpoints held them
             return
         try:

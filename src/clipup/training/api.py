@@ -13,6 +13,7 @@ from clipup.errors import InvalidArgument
 from clipup.executors import make_executor
 from clipup.policies import Policy
 from clipup.rollout.task import EnvironmentMaker
+from clipup.runs.checkpoint import list_checkpoints
 from clipup.runs.config import CHANGEABLE, RunConfig
 from clipup.runs.records import Record, read_records
 from clipup.runs.resolve import resolve
@@ -105,6 +106,7 @@ def resume(
     """
     directory = RunDirectory(run)
     config = change_config(directory.read_config(), changes)
+    check_limit(config, directory)
     if env is None:
         check_import(config.env, named=imports, source=str(directory.config_path))
     check_cluster(config.cluster, named="cluster" in changes, source=str(directory.config_path))
@@ -151,6 +153,13 @@ def proceed(
         return storage
 
     return _run(config, directory, store, trackers, maker)
+
+
+def check_limit(config: RunConfig, directory: RunDirectory) -> None:
+    """Refuse fewer generations than the run has made: it would end at once, and its configuration be untrue."""
+    made = max((generation for generation, _ in list_checkpoints(directory.checkpoints_path)), default=0)
+    if config.generations is not None and config.generations < made:
+        raise InvalidArgument(f"generations must be at least the {made} already made, got {config.generations}")
 
 
 def change_config(config: RunConfig, changes: dict[str, object]) -> RunConfig:

@@ -14,6 +14,7 @@ NAMES = {
     "pybullet_envs_gymnasium:HumanoidBulletEnv-v0": "Bullet's Humanoid, one process",
 }
 PHASES = {"first": "first generations", "late": "with a good policy"}
+EARLY = {("Humanoid-v4", "late"): "after 14 generations"}  # no good policy has been trained yet
 COLUMNS = ("ours over evotorch", "ours over simulator", "ours over same calls")
 
 
@@ -25,7 +26,7 @@ def test_the_table_of_speeds_is_the_committed_measurement() -> None:
     found = measured()
     rows = []
     for env, phases in found["tasks"].items():
-        for phase, words in PHASES.items():
+        for phase, usual in PHASES.items():
             if phases.get(phase) is None:
                 continue
             # The simulator alone is no yardstick in one process: there is nothing but it.
@@ -33,6 +34,7 @@ def test_the_table_of_speeds_is_the_committed_measurement() -> None:
             cells = ["" if ratio is None else f"{ratio:.2f}" for ratio in (*ratios, None, None)][:3]
             targets = ["" if target is None else f" ({target:g})" for target in (*found["targets"][env], None)]
             shown = " | ".join(f"{cell}{target}" for cell, target in zip(cells, targets, strict=True))
+            words = EARLY.get((env, phase), usual)
             rows.append(f"| {NAMES[env]}, {words} | {shown} |".replace("  |", " |"))
     table = [line for line in (ROOT / "docs/rollouts.md").read_text().splitlines() if line.startswith("| ")]
     assert [line for line in table if any(line.startswith(f"| {name}, ") for name in NAMES.values())] == rows

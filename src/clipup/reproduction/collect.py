@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 
+import numpy as np
+
 from clipup.reproduction.experiments import Experiment, Group
 from clipup.reproduction.results import GroupResult, Provenance, Results, RunResult, decode, encode
 from clipup.reproduction.runs import PlannedRun
@@ -78,6 +80,8 @@ def read_run(run: PlannedRun, out: Path, experiment: Experiment) -> RunResult | 
     last = records[-1]
     clock = [entry.seconds for entry in read_clock(path / "clock.jsonl") if entry.generation <= last.generation]
     score, error = _final_score(run, out, last)
+    fitness = [record.fitness_mean for record in records if record.fitness_mean is not None]
+    tenth = max(1, len(fitness) // 10)
     return RunResult(
         seed=run.seed,
         generations=last.generation,
@@ -90,6 +94,8 @@ def read_run(run: PlannedRun, out: Path, experiment: Experiment) -> RunResult | 
         scores=tuple(value for _, value in evaluated),
         speeds=tuple(record.speed for record in records) if "speeds" in experiment.figures else (),
         speed_peak=max(record.speed for record in records),
+        fitness_start=float(np.mean(fitness[:tenth])) if fitness else None,
+        fitness_end=float(np.mean(fitness[-tenth:])) if fitness else None,
         stdev_norm=last.stdev_norm,
         workers=RunDirectory(path).read_config().workers,
     )

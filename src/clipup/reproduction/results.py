@@ -38,6 +38,10 @@ class RunResult:
     speeds: tuple[float, ...] = ()
     """Of every generation, where the experiment looks at them."""
     speed_peak: float | None = None
+    fitness_start: float | None = None
+    """Mean fitness of the population over the first tenth of the generations."""
+    fitness_end: float | None = None
+    """The same over the last tenth."""
     stdev_norm: float | None = None
     """Norm of the search's standard deviation after the last generation."""
     workers: int | None = None

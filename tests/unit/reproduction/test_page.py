@@ -55,10 +55,11 @@ def test_settings_that_are_not_the_paper_s_are_said(make_results: MakeResults, t
 def test_bullet_s_time_on_64_cores_is_projected_from_the_pace_of_its_runs(
     make_results: MakeResults, tmp_path: Path
 ) -> None:
-    run = run_result(1, 80.0, interactions=36_000, seconds=36.0, workers=2)
+    run = run_result(1, 80.0, interactions=36_000, seconds=36.0, workers=2, fitness_start=-7.0, fitness_end=5.5)
     (tmp_path / "humanoid-bullet.json").write_bytes(encode(make_results("humanoid-bullet", {"clipup": [run]})))
     page = build_page(tmp_path, tmp_path / "page.md")
     assert "from 20 at the first evaluation to 80 at the last" in page
+    assert "went from -7.00 to 5.50" in page
     assert "At the 500 interactions a second and core" in page and "would take 6.5 and 8.7 hours on 64 cores" in page
 
 

@@ -146,13 +146,15 @@ class Foreman:
         workers = len(self._held) * (2 if speculative else 1)
         pace = self._pace()
         size = pace.size(ranges.waiting, workers)
+        held = self._held[member]
         if spare and (speculative or ranges.waiting < size * workers or not pace.is_short(size)):
             return  # at the end of a batch, a range that waits in one worker's hands would be missed by another
+        if spare and (sum(map(len, held)) + size) * workers > ranges.unfinished:
+            return  # more than an even share: the others would wait for this worker
         span = ranges.take(size)
         if span is None:
             return
         assignment = Assignment(self._job, span.start, span.stop)
-        held = self._held[member]
         if not held:
             self._began[member] = time.monotonic()
         held.append(assignment)

@@ -50,11 +50,17 @@ class Ranges(Generic[Result]):
         self._working: dict[int, Span] = {}
         self._done: dict[int, tuple[int, Result]] = {}
         self._end = start
+        self._unfinished = 0
 
     @property
     def waiting(self) -> int:
         """How many indices nobody works on."""
         return sum(len(span) for span in self._waiting)
+
+    @property
+    def unfinished(self) -> int:
+        """How many indices are not done, whether somebody works on them or not."""
+        return self._unfinished
 
     @property
     def first(self) -> int:
@@ -72,6 +78,7 @@ class Ranges(Generic[Result]):
         if start < stop:
             heapq.heappush(self._waiting, Span(start, stop))
             self._end = stop
+            self._unfinished += stop - start
 
     def take(self, size: int) -> Span | None:
         """Return the next span, of at most `size` indices; None where nothing waits."""
@@ -89,6 +96,7 @@ class Ranges(Generic[Result]):
         """Take in the result of a span that was taken."""
         del self._working[start]
         self._done[start] = (stop, result)
+        self._unfinished -= stop - start
 
     def give_back(self, start: int) -> None:
         """Let somebody else have a span that nobody began."""

@@ -56,7 +56,7 @@ class RayCrew:
 
     depth = 2
     # A call of an actor costs the trainer 2 ms and 1.6 kB beside what it carries (benchmarks/executors_overhead.py).
-    share = 1.3
+    share = 1.5
     message = 0.002
     longest = 10.0
 

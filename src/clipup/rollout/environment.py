@@ -11,6 +11,7 @@ import numpy as np
 from clipup.errors import EnvironmentFault, InvalidArgument, MissingDependency, one_line
 from clipup.policies.actions import Actions
 from clipup.rollout import registry
+from clipup.rollout.bullet import quicken
 from clipup.rollout.noise import chatter_to_stderr
 from clipup.rollout.task import Task
 
@@ -29,6 +30,7 @@ def make_ready(task: Task) -> Any:
             with contextlib.suppress(Exception):
                 environment.close()
             raise EnvironmentFault(f"{task.label} failed in its first reset: {one_line(error)}") from error
+    quicken(environment)
     return environment
 
 

@@ -182,6 +182,36 @@ def test_the_following_batch_is_begun_while_the_tail_of_this_one_runs() -> None:
     assert handed == list(range(20)), "what was begun early is not done twice"
 
 
+@dataclass
+class CountingCrew(WildCrew):
+    """Knows for each range given ahead of need what all would hold if they held as much, and what was not done."""
+
+    finished: int = 0
+    ahead: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+
+    def assign(self, member: int, assignment: Assignment) -> None:
+        super().assign(member, assignment)
+        held = self.members[member]
+        if len(held) > 1:
+            self.ahead.append((sum(map(len, held)) * len(self.members), 400 - self.finished))
+
+    def wait(self, seconds: float) -> list[Event]:
+        events = super().wait(seconds)
+        self.finished += sum(len(event.assignment) for event in events if isinstance(event, Finished))
+        return events
+
+
+@pytest.mark.parametrize("share", [1.0, 1.5, 3.0])
+def test_nobody_is_given_more_than_an_even_share_ahead_of_need(share: float) -> None:
+    crew = CountingCrew(random.Random(1), 0.0, size=2, share=share)
+    foreman = Foreman(crew, episode_timeout=None)
+    foreman.meet()
+    foreman.begin(Echo("a"))
+    foreman.do(0, 400)
+    assert crew.ahead
+    assert all(held <= unfinished for held, unfinished in crew.ahead)
+
+
 def test_a_candidate_that_ends_every_worker_ends_the_run_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("clipup.executors.foreman.TRIES", 3)
     foreman = Foreman(WildCrew(random.Random(2), 0.0, poison=13), episode_timeout=None)

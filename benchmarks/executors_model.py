@@ -36,13 +36,15 @@ def efficiency(workers: int, population: int, step: float, of_a_range: float, se
     trainer = simulated = end = 0.0
     while idle:
         moment, worker, (start, stop, seconds) = heapq.heappop(idle)
-        trainer = max(trainer, moment) + of_a_range
+        trainer = max(trainer, moment)
         if stop:
+            trainer += of_a_range / 2  # taking the result in; the other half is for handing the range out
             ranges.finish(start, stop, None)
             pace.learn(stop - start, seconds)
             end = trainer
         span = ranges.take(pace.size(ranges.waiting, workers))
         if span is not None:
+            trainer += of_a_range / 2
             seconds = sum(dice.uniform(20, 200) for _ in range(len(span))) * step
             simulated += seconds
             heapq.heappush(idle, (trainer + seconds, worker, (span.start, span.stop, seconds)))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
-from clipup.errors import InvalidArgument
+from clipup.errors import FileFault, InvalidArgument
 from clipup.runs.suggestions import did_you_mean
 
 
@@ -44,6 +46,14 @@ def add_output_flags(parser: argparse.ArgumentParser, *, json: bool = True, quie
         group.add_argument("--quiet", "-q", action="store_true", help="say nothing but errors and the result")
     if json:
         group.add_argument("--json", action="store_true", help="print the result as one JSON object")
+
+
+def run_paths(words: Sequence[str]) -> list[Path]:
+    """The directories that were named; some may be gone, but not all of them."""
+    paths = [Path(word) for word in words]
+    if not any(path.exists() for path in paths):
+        raise FileFault(f"{', '.join(words)}: no such directory; clipup runs lists what there is")
+    return paths
 
 
 def whole_number(text: str) -> int:

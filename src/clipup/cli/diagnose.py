@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 import textwrap
 from collections.abc import Sequence
-from pathlib import Path
 
-from clipup.cli.arguments import add_output_flags
+from clipup.cli.arguments import add_output_flags, run_paths
 from clipup.cli.output import print_json, say
 from clipup.diagnosis import Finding, diagnose
 
@@ -30,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
     from clipup.report.runs import find_runs, load_run
 
     entries: list[dict[str, object]] = []
-    for path in find_runs([Path(path) for path in arguments.runs]):
+    for path in find_runs(run_paths(arguments.runs)):
         loaded = load_run(path)
         problems = list(loaded.problems)
         try:
@@ -52,7 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
             say(f"{path}: {len(loaded.records)} generations".encode("utf-8", "replace").decode("utf-8"))
             for problem in problems:
                 say(textwrap.indent(textwrap.fill(f"unreadable: {problem}", 110), "  "))
-            for line in finding_lines(findings) or ["  nothing wrong that the records show"]:
+            nothing = "nothing wrong that the records show" if loaded.records else "no records to go by"
+            for line in finding_lines(findings) or [f"  {nothing}"]:
                 say(line)
     if arguments.json:
         print_json({"runs": entries})

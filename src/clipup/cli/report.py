@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import cast
 
-from clipup.cli.arguments import add_output_flags
+from clipup.cli.arguments import add_output_flags, run_paths
 from clipup.cli.output import note, print_json, say
 
 DESCRIPTION = """One page about one run, or many side by side: curves, diagnosis, configurations, how to repeat each.
@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     from clipup.report.videos import embedded_videos
     from clipup.runs.files import write_atomically
 
-    runs, left_out = load_runs([Path(path) for path in arguments.runs])
+    runs, left_out = load_runs(run_paths(arguments.runs))
     data = page_data(runs, left_out=left_out)
     data["videos"] = embedded_videos(runs, limit=arguments.video, warn=note) if arguments.video > 0 else []
     page = render_page(data).encode("utf-8")

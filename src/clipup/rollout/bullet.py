@@ -1,8 +1,8 @@
 """PyBullet's client with less on the way to it: the same answers, to the last bit, for fewer questions.
 
 Bullet's environments ask for one link or joint at a time, and each question has the simulator collect the state of the
-whole body; their client binds the function anew at each call besides. On Bullet's Humanoid the two took a third of a
-step, more than half as much as the physics (``benchmarks/bullet_client.py``).
+whole body; their client binds the function anew at each call besides. On Bullet's Humanoid the two took a fifth of a
+step, about half as much as the physics (``benchmarks/bullet_client.py``).
 """
 
 from __future__ import annotations

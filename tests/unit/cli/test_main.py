@@ -62,6 +62,8 @@ def test_train_has_a_flag_for_every_setting(capsys):
         (["record", "nowhere"], "-o"),
         (["envs", "Wlaker2d-v4"], "did you mean Walker2d-v4"),
         (["runs", "nowhere"], "no such directory"),
+        (["report", "nowhere", "neither"], "no such directory"),
+        (["diagnose", "nowhere"], "no such directory"),
     ],
 )
 def test_whatever_is_wrong_is_one_line_and_exit_code_2(words, expected, capsys, tmp_path, monkeypatch):

@@ -86,7 +86,7 @@ class Cluster:
         except (ConnectionError, ValueError, RuntimeError) as error:
             first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             remedy = "start it with `ray start --head`, or use cluster='ray'"
-            if address.startswith("ray://"):  # a missing token is answered by silence
+            if address != "ray":  # a missing token looks like a missing cluster
                 remedy += "; if it is there and wants a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN"
             raise InvalidArgument(f"no connection to Ray at {address!r}: {first}; {remedy}") from error
 

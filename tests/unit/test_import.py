@@ -1,6 +1,8 @@
 import os
+import runpy
 import subprocess
 import sys
+from pathlib import Path
 
 import clipup
 
@@ -30,6 +32,8 @@ def test_importing_and_searching_needs_numpy_alone_and_loads_no_other_part():
     assert output.split() == ["clipup.errors", "clipup.optimizers", "clipup.search"]
 
 
-def test_every_public_name_is_there_and_documented():
-    for name in clipup.__all__:
-        assert getattr(clipup, name).__doc__
+def test_every_public_name_is_documented_and_on_the_page_of_names():
+    root = Path(__file__).parents[2]
+    page = runpy.run_path(str(root / "docs/api.py"))["render"]()
+    assert (root / "docs/api.md").read_text() == page, "make it anew: python docs/api.py > docs/api.md"
+    assert all(f"| `{name}`" in page for name in clipup.__all__)

@@ -1,6 +1,6 @@
 """Diagnosis: what a run's records say about its settings, in plain sentences."""
 
-from clipup.diagnosis.diagnose import RULES, diagnose
-from clipup.diagnosis.finding import SEVERITIES, Finding, Severity
+from clipup.diagnosis.diagnose import diagnose
+from clipup.diagnosis.finding import Finding
 
-__all__ = ["RULES", "SEVERITIES", "Finding", "Severity", "diagnose"]
+__all__ = ["Finding", "diagnose"]

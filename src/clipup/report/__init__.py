@@ -1,6 +1,6 @@
 """Reports: runs as one page to look at, still or live, and as pictures."""
 
-from clipup.report.page import make_report, render_page
-from clipup.report.runs import LoadedRun, find_runs, load_run
+from clipup.report.page import make_report
+from clipup.report.runs import LoadedRun, load_run
 
-__all__ = ["LoadedRun", "find_runs", "load_run", "make_report", "render_page"]
+__all__ = ["LoadedRun", "load_run", "make_report"]

@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clipup.diagnosis import RULES, SEVERITIES, Finding, diagnose
+from clipup.diagnosis import Finding, diagnose
+from clipup.diagnosis.diagnose import RULES
+from clipup.diagnosis.finding import SEVERITIES
 from clipup.runs.config import RunConfig
 from clipup.runs.records import Record, read_records
 

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from clipup.cli.main import main
 from clipup.diagnosis import Finding
-from clipup.report import find_runs, load_run, make_report
+from clipup.report import load_run, make_report
 from clipup.report.figures import write_figures
 from clipup.report.live import LiveRuns
+from clipup.report.runs import find_runs
 from clipup.runs.rundir import RunDirectory
 
 Write = Callable[..., Path]

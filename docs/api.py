@@ -1,0 +1,48 @@
+"""Builds docs/api.md from the docstrings of the public names: ``python docs/api.py > docs/api.md``."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+
+MODULES = ("clipup", "clipup.policies", "clipup.rollout", "clipup.evaluation", "clipup.diagnosis", "clipup.report")
+HEAD = """# The public names
+
+<!-- Built by: python docs/api.py > docs/api.md -->
+
+What stands here is a promise; everything else may change without notice. `help(clipup.PGPE)`, and so on, shows the
+arguments, the formulas and an example. `import clipup` needs numpy alone; the names marked with * need `clipup[train]`
+when they are used."""
+NEED_SIMULATORS = {"clipup.evaluate", "clipup.resume", "clipup.train", "clipup.TrainingResult"}
+
+
+def purpose(thing: object) -> str:
+    """Return the first line of a docstring; names without one are not documented, and refused."""
+    text = inspect.getdoc(thing)
+    if not text or not (inspect.isclass(thing) or inspect.isfunction(thing)):
+        raise SystemExit(f"{thing!r} has no docstring")
+    return text.splitlines()[0].replace("``", "`").replace(":func:", "").replace("|", "\\|")
+
+
+def render() -> str:
+    """Return the page."""
+    parts = [HEAD]
+    for name in MODULES:
+        module = importlib.import_module(name)
+        lines = [
+            f"## `{name}`",
+            "",
+            (module.__doc__ or "").splitlines()[0],
+            "",
+            "| name | what it is |",
+            "| --- | --- |",
+        ]
+        for entry in sorted(module.__all__, key=str.lower):
+            star = " *" if f"{name}.{entry}" in NEED_SIMULATORS else ""
+            lines.append(f"| `{entry}`{star} | {purpose(getattr(module, entry))} |")
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts) + "\n"
+
+
+if __name__ == "__main__":
+    print(render(), end="")

@@ -16,6 +16,7 @@ from clipup.reproduction.experiments import EXPERIMENTS, experiment_named
 from clipup.reproduction.results import read_results
 from clipup.reproduction.runs import plan
 from clipup.reproduction.schedule import Schedule
+from clipup.runs.rundir import RunDirectory
 
 pytest.importorskip("envpool")
 SHORT = ["--runs", "2", "--generations", "5"]
@@ -61,9 +62,9 @@ def test_a_spent_budget_stops_and_the_next_call_goes_on(tmp_path: Path, capsys: 
     out = ["--out", str(tmp_path)]
     assert reproduce(*words, *out, "--generations", "100000", "--budget", "0.05") == 0
     assert "stopped (budget)" in capsys.readouterr().err
-    assert reproduce(*words, *out, "--generations", "2") == 0
+    assert reproduce(*words, *out, "--generations", "5") == 0
     (run,) = read_results(tmp_path / "fitness-scale.json").group("clipup-raw").runs
-    assert (run.generations, run.complete) == (2, True)
+    assert (run.generations, run.complete) == (5, True)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
@@ -109,6 +110,37 @@ def test_a_run_that_fails_is_told_and_the_others_go_on(tmp_path: Path) -> None:
     outcome = Schedule(runs, tmp_path).run()
     assert (outcome.finished, outcome.reason, len(outcome.failures)) == (1, "failed", 1)
     assert "seed 1" in outcome.failures[0] and "not a run's" in outcome.failures[0]
+
+
+def test_a_run_that_another_process_makes_is_left_to_it_and_is_no_failure(tmp_path: Path) -> None:
+    runs = plan(
+        experiment_named("fitness-scale"), runs=4, generations=1, only=["clipup-raw"], changes={"population": 4}
+    )
+    held = [RunDirectory(run.path(tmp_path)) for run in runs[:3]]
+    try:
+        for directory, run in zip(held, runs, strict=False):
+            directory.create(run.config, "")
+        outcome = Schedule(runs, tmp_path).run()
+        assert (outcome.finished, outcome.reason, outcome.failures) == (1, "busy", ())
+    finally:
+        for directory in held:
+            directory.close()
+    assert Schedule(runs, tmp_path).run().reason == "complete"
+
+
+def test_a_budget_that_ends_before_a_run_has_begun_is_no_failure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert reproduce("fitness-scale", "--runs", "1", "--no-figures", "--budget", "0.005", "--out", str(tmp_path)) == 0
+    assert "failed" not in capsys.readouterr().err
+
+
+def test_a_score_of_an_earlier_generation_is_not_taken_for_the_last(tmp_path: Path) -> None:
+    words = ["fitness-scale", "--runs", "1", "--group", "clipup-raw", "--no-figures", "--set", "population=4"]
+    for generations in ("7", "10", "7"):
+        assert reproduce(*words, "--generations", generations, "--out", str(tmp_path)) == 0
+    (run,) = read_results(tmp_path / "fitness-scale.json").group("clipup-raw").runs
+    assert (run.generations, run.complete) == (7, False)
 
 
 @pytest.mark.slow

@@ -111,7 +111,9 @@ def _exit_code(outcome: Outcome | None) -> int:
         return 0
     for failure in outcome.failures:
         note(f"clipup: a run failed: {failure}")
-    if outcome.reason != "failed":
+    if outcome.reason == "busy":
+        note(f"{outcome.finished} of {outcome.total} runs finished; another process works on the rest")
+    elif outcome.reason != "failed":
         note(
             f"stopped ({outcome.reason}) with {outcome.finished} of {outcome.total} runs finished; everything is "
             "saved, and the same command goes on"

@@ -13,7 +13,7 @@ import numpy as np
 
 from clipup.reproduction.experiments import Experiment, Group
 from clipup.reproduction.results import GroupResult, Provenance, Results, RunResult, decode, encode
-from clipup.reproduction.runs import PlannedRun
+from clipup.reproduction.runs import PlannedRun, check_same_run
 from clipup.runs.records import Record, read_clock, read_records
 from clipup.runs.rundir import RunDirectory
 
@@ -73,9 +73,11 @@ def command(
 def read_run(run: PlannedRun, out: Path, experiment: Experiment) -> RunResult | None:
     """One run up to the generations that are wanted of it; None when it has not made its first."""
     path = run.path(out)
+    directory = RunDirectory(path)
     records = [record for record in read_records(path / "records.jsonl") if record.generation <= run.wanted]
     if not records:
         return None
+    check_same_run(directory, run.config)
     evaluated = [(record, record.score) for record in records if record.score is not None]
     last = records[-1]
     clock = [entry.seconds for entry in read_clock(path / "clock.jsonl") if entry.generation <= last.generation]
@@ -87,7 +89,7 @@ def read_run(run: PlannedRun, out: Path, experiment: Experiment) -> RunResult | 
         generations=last.generation,
         interactions=last.total_interactions,
         seconds=clock[-1] if clock else 0.0,
-        complete=run.is_finished(out),
+        complete=run.is_finished(out) and score is not None,
         score=score if score is not None or not evaluated else evaluated[-1][1],
         score_standard_error=error if score is not None or not evaluated else evaluated[-1][0].score_standard_error,
         score_interactions=tuple(record.total_interactions for record, _ in evaluated),
@@ -97,7 +99,8 @@ def read_run(run: PlannedRun, out: Path, experiment: Experiment) -> RunResult | 
         fitness_start=float(np.mean(fitness[:tenth])) if fitness else None,
         fitness_end=float(np.mean(fitness[-tenth:])) if fitness else None,
         stdev_norm=last.stdev_norm,
-        workers=RunDirectory(path).read_config().workers,
+        workers=directory.read_config().workers,
+        engine=directory.read_status().engine,
     )
 
 

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from clipup.errors import FileFault
 from clipup.export.policy import read_policy
@@ -14,8 +15,8 @@ from clipup.reproduction.collect import collect
 from clipup.reproduction.experiments import Experiment, experiment_named
 from clipup.reproduction.figures import draw
 from clipup.reproduction.requirements import check_requirements
-from clipup.reproduction.results import Results, encode
-from clipup.reproduction.runs import PlannedRun, plan
+from clipup.reproduction.results import Results, encode, read_results
+from clipup.reproduction.runs import RUNS_FOLDER, PlannedRun, plan
 from clipup.reproduction.schedule import Outcome, Progress, Schedule
 from clipup.reproduction.tables import Table, tables
 from clipup.reproduction.verdicts import Verdict, verdicts
@@ -81,6 +82,7 @@ def reproduce(
     check_requirements(
         experiment, runs=not request.collect_only, figures=request.figures, cluster=request.cluster is not None
     )
+    _check_nothing_lost(request, {} if request.collect_only else {run.name: run.wanted for run in planned})
     outcome = None
     if planned and not request.collect_only:
         schedule = Schedule(
@@ -94,7 +96,7 @@ def reproduce(
 def _write_up(
     request: Request, experiment: Experiment, planned: Sequence[PlannedRun], outcome: Outcome | None
 ) -> Reproduction:
-    folder = request.out if request.results is None else request.results
+    folder = _result_path(request).parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -103,7 +105,8 @@ def _write_up(
     results = collect(experiment, planned, request.out, runs=asked, changes=request.changes)
     found = verdicts(results)
     shown = tables(results, found)
-    path = folder / f"{experiment.name}.json"
+    _check_nothing_lost(request)
+    path = _result_path(request)
     policy = keep_policy(experiment, planned, request.out, folder)
     extra: dict[str, object] = {
         "title": experiment.title,
@@ -118,6 +121,29 @@ def _write_up(
     if request.figures:
         files += draw(experiment, results, folder)
     return Reproduction(results, found, shown, outcome, tuple(files))
+
+
+def _result_path(request: Request) -> Path:
+    return (request.out if request.results is None else request.results) / f"{request.experiment}.json"
+
+
+def _check_nothing_lost(request: Request, to_come: Mapping[str, int] = MappingProxyType({})) -> None:
+    """Refuse to replace a result file about runs that are not here, or went farther where that was.
+
+    `to_come` are the generations that the runs of this call will have made.
+    """
+    path = _result_path(request)
+    if not path.is_file():
+        return
+    for group in read_results(path).groups:
+        for name, run in zip(group.run_names, group.runs, strict=True):
+            records = read_records(request.out / RUNS_FOLDER / name / "records.jsonl")
+            here = max(records[-1].generation if records else 0, to_come.get(name, 0))
+            if here < run.generations:
+                raise FileFault(
+                    f"{path} has {run.generations} generations of {name}, of which {here} are under {request.out}; "
+                    "choose another --results, or remove that file"
+                )
 
 
 def keep_policy(

@@ -17,11 +17,11 @@ def check_requirements(experiment: Experiment, *, runs: bool, figures: bool, clu
 
 def requirements(experiment: Experiment, *, runs: bool, figures: bool, cluster: bool) -> tuple[tuple[str, str], ...]:
     """The libraries that the experiment's runs and pictures import, each with the extra that brings it."""
-    found: dict[str, str] = {}
+    found: dict[str, str] = {"gymnasium": "train", "threadpoolctl": "train"} if runs and experiment.groups else {}
     for group in experiment.groups if runs else ():
         if group.env == HUMANOID_BULLET:
-            found |= {"gymnasium": "train", "pybullet": "bullet", "pybullet_envs_gymnasium": "bullet"}
-        elif importlib.util.find_spec("envpool") is None and importlib.util.find_spec("gymnasium") is not None:
+            found |= {"pybullet": "bullet", "pybullet_envs_gymnasium": "bullet"}
+        elif importlib.util.find_spec("envpool") is None and "env_options" not in group.settings:
             # EnvPool brings its own simulators; Gymnasium has them as extras.
             found["Box2D" if group.env == LUNAR_LANDER else "mujoco"] = "train"
         else:

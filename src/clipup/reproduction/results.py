@@ -46,6 +46,8 @@ class RunResult:
     """Norm of the search's standard deviation after the last generation."""
     workers: int | None = None
     """Cores that it had to itself, or shared with whatever else the machine did."""
+    engine: str = ""
+    """What stepped its environments."""
 
     def interactions_to(self, threshold: float) -> int | None:
         """Interactions at the first evaluation of at least `threshold`; None when there was none."""

@@ -8,12 +8,20 @@ that agrees with the paper.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from clipup.evaluation.intervals import Interval, difference, percent_reduction, summarize_group
+from clipup.evaluation.intervals import (
+    Interval,
+    Scores,
+    bootstrap_interval,
+    difference,
+    percent_reduction,
+    summarize_group,
+)
 from clipup.optimizers import ClipUp
 from clipup.reproduction.curves import median_curve
 from clipup.reproduction.experiments import SCALES
@@ -25,7 +33,8 @@ SETTLED_AFTER = 100
 """Generations after which a speed counts as settled: the paper's curves are flat long before."""
 SETTLED_FOR = 50
 """Generations beyond that without which nothing is said."""
-SIMILAR_PERCENT = 10.0
+CLOSE_PERCENT = 10.0
+"""Means that are closer than that, in percent, count as equal."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +44,7 @@ class Finding:
     ours: str
     interval: str
     agrees: bool | None
-    """None while the runs have to go on before anything can be said."""
+    """None while nothing can be said: the runs have to go on, or are too few for how much they scatter."""
 
 
 Groups = dict[str, GroupResult]
@@ -43,10 +52,16 @@ Rule = Callable[[Claim, Groups], Finding]
 
 
 def mean_score(claim: Claim, groups: Groups) -> Finding:
-    """The means differ by at most two standard errors, taking the paper's runs to scatter as ours do."""
+    """The means are within 10 % and two standard errors, if the paper's runs scatter as ours; beyond two they differ.
+
+    Within two standard errors but more than 10 % apart, the runs scatter too much to tell.
+    """
     summary = summarize_group(groups[claim.groups[0]].final_scores)
     error = summary.stdev * math.sqrt(1.0 / summary.count + 1.0 / claim.runs)
-    agrees = abs(summary.mean - claim.number("published")) <= 2.0 * error
+    published = claim.number("published")
+    gap = abs(summary.mean - published)
+    close = gap <= abs(published) * CLOSE_PERCENT / 100.0
+    agrees = False if gap > 2.0 * error else (close or None)
     return Finding(f"{summary.mean:.2f}{_spread(summary.stdev, '.2f')}", _range(summary.mean_interval, ".2f"), agrees)
 
 
@@ -56,37 +71,45 @@ def even(claim: Claim, groups: Groups) -> Finding:
     percents = _percents(members)
     found = f"{min(percents):.2f} % to {max(percents):.2f} %"
     agrees = all(abs(percent - 100.0) <= claim.number("percent") for percent in percents)
-    return Finding(found, f"lowest: {_worst_interval(members)}", agrees)
+    return Finding(found, f"lowest: {_range(_worst_interval(members), '.1f')} %", agrees)
 
 
 def drop(claim: Claim, groups: Groups) -> Finding:
-    """The group's mean is below so many percent of the reference's."""
+    """The group's mean is below so many percent of the reference's, the interval below 100."""
     (group,), (reference,) = claim.words("group"), claim.words("reference")
     members = [groups[reference], groups[group]]
-    percent = _percents(members)[1]
-    return Finding(f"{percent:.2f} %", _worst_interval(members), percent < claim.number("percent"))
+    percent, interval = _percents(members)[1], _worst_interval(members)
+    agrees = percent < claim.number("percent") and (interval.high < 100.0 or None)
+    return Finding(f"{percent:.2f} %", f"{_range(interval, '.1f')} %", agrees)
 
 
 def most_even(claim: Claim, groups: Groups) -> Finding:
     """Of the families, the named one has the highest worst percentage of its ranked mean, the others at most so much.
 
-    The interval is that of the named family's.
+    So it must be in 95 % of the resamples; in 5 % or fewer the claim is denied. The interval is the named family's.
     """
-    (named,) = claim.words("best")
-    families = {family: [groups[f"{family}-{scale}"] for scale in SCALES] for family in claim.words("families")}
-    worst = {family: min(_percents(members)) for family, members in families.items()}
-    others = max(percent for family, percent in worst.items() if family != named)
-    agrees = worst[named] > others and others <= claim.number("others_at_most")
-    found = ", ".join(f"{percent:.2f}" for percent in worst.values()) + " %"
-    return Finding(found, _worst_interval(families[named]), agrees)
+    (named,), names = claim.words("best"), claim.words("families")
+    families = {family: [groups[f"{family}-{scale}"] for scale in SCALES] for family in names}
+    place, limit = names.index(named), claim.number("others_at_most")
+
+    def holds(*scores: Scores) -> NDArray[np.bool_]:
+        means = np.stack([drawn.mean(axis=-1) for drawn in scores]).reshape(len(names), len(SCALES), -1)
+        worst = (100.0 * means / means[:, :1]).min(axis=1)
+        others = np.delete(worst, place, axis=0).max(axis=0)
+        return (worst[place] > others) & (others <= limit)
+
+    found = ", ".join(f"{min(_percents(members)):.2f}" for members in families.values()) + " %"
+    scores = [group.final_scores for members in families.values() for group in members]
+    return Finding(found, f"{_range(_worst_interval(families[named]), '.1f')} %", _mostly(holds, scores))
 
 
 def similar(claim: Claim, groups: Groups) -> Finding:
-    """The 90 % interval of the difference of the means holds 0, or the difference is below 10 % of the larger mean."""
+    """The 90 % interval of the difference of the means is within 10 % of the larger; denied if beyond, without 0."""
     first, second = (groups[name].final_scores for name in claim.groups)
     estimate, interval = difference(first, second)
-    largest = max(abs(float(np.mean(first))), abs(float(np.mean(second))))
-    agrees = interval.holds(0.0) or abs(estimate) <= largest * SIMILAR_PERCENT / 100.0
+    bound = max(abs(float(np.mean(first))), abs(float(np.mean(second)))) * CLOSE_PERCENT / 100.0
+    differs = abs(estimate) > bound and not interval.holds(0.0)
+    agrees = False if differs else (-bound <= interval.low and interval.high <= bound) or None
     means = f"{np.mean(first):.0f} and {np.mean(second):.0f}"
     return Finding(means, f"difference {_range(interval, '.0f')} (90 %)", agrees)
 
@@ -115,15 +138,25 @@ def share_above(claim: Claim, groups: Groups) -> Finding:
 
 
 def earlier(claim: Claim, groups: Groups) -> Finding:
-    """The first group's median interactions to the threshold, infinite for a run that never got there, are fewer."""
-    reached = (_reached(groups[name], claim) for name in claim.groups)
-    first, second = (float(np.median([math.inf if count is None else count for count in counts])) for counts in reached)
-    found = " against ".join(f"{value / 1e6:.1f} million" if value < math.inf else "never" for value in (first, second))
-    return Finding(found, "", first < second)
+    """The first group's median interactions to the threshold are fewer, in 95 % of the resamples; in 5 % is denied.
+
+    A run that never got there counts as infinite.
+    """
+    reached = [
+        [math.inf if count is None else float(count) for count in _reached(groups[name], claim)]
+        for name in claim.groups
+    ]
+    middles = [float(np.median(counts)) for counts in reached]
+    found = " against ".join(f"{value / 1e6:.1f} million" if value < math.inf else "never" for value in middles)
+
+    def fewer(first: Scores, second: Scores) -> NDArray[np.bool_]:
+        return np.median(first, axis=-1) < np.median(second, axis=-1)
+
+    return Finding(found, "", _mostly(fewer, reached))
 
 
 def reduction(claim: Claim, groups: Groups) -> Finding:
-    """Half of the runs reach the threshold, with interactions fewer by a 90 % interval that overlaps the paper's.
+    """Half of the runs reach the threshold, with interactions fewer by a 90 % interval above 0 and over the paper's.
 
     A run that never got there counts with all its interactions, which makes its group look better than it was.
     """
@@ -134,7 +167,7 @@ def reduction(claim: Claim, groups: Groups) -> Finding:
     enough = 2 * missed_before <= len(before) and 2 * missed_after <= len(after)
     missed = missed_before + missed_after
     note = f", {missed} never got there" if missed else ""
-    agrees = overlaps and estimate > 0.0 and enough
+    agrees = overlaps and estimate > 0.0 and enough and (interval.low > 0.0 or None)
     return Finding(f"{estimate:.2f} % fewer{note}", f"{_range(interval, '.1f')} (90 %)", agrees)
 
 
@@ -156,10 +189,11 @@ def first_speed(claim: Claim, groups: Groups) -> Finding:
 
 
 def settled_speed(claim: Claim, groups: Groups) -> Finding:
-    """The median speed after the first 100 generations lies in the published range."""
+    """The middle half of the speeds after the first 100 generations lies in the published range."""
     speeds = _settled(groups[claim.groups[0]])
-    middle = float(np.median(speeds))
-    return Finding(f"{middle:.4g}", _extremes(speeds), claim.number("low") <= middle <= claim.number("high"))
+    low, middle, high = (float(value) for value in np.percentile(speeds, [25, 50, 75]))
+    agrees = claim.number("low") <= low and high <= claim.number("high")
+    return Finding(f"{middle:.4g}", f"{low:.4g} … {high:.4g} (middle half)", agrees)
 
 
 def highest_speed(claim: Claim, groups: Groups) -> Finding:
@@ -246,12 +280,18 @@ def _percents(groups: list[GroupResult]) -> list[float]:
     return [100.0 * value / means[0] for value in means]
 
 
-def _worst_interval(groups: list[GroupResult]) -> str:
+def _mostly(holds: Callable[..., NDArray[np.bool_]], scores: Sequence[Sequence[float]]) -> bool | None:
+    """Whether something holds in at least 95 % of the resamples (True), in at most 5 % (False), or neither."""
+    interval = bootstrap_interval(scores, lambda *drawn: holds(*drawn).astype(np.float64), confidence=0.9)
+    return True if interval.low == 1.0 else (False if interval.high == 0.0 else None)
+
+
+def _worst_interval(groups: list[GroupResult]) -> Interval:
     """The 95 % interval of the lowest percentage, of all groups but the first, of the first one's mean."""
     percents = _percents(groups)[1:]
     lowest = groups[1 + int(np.argmin(percents))]
     loss = percent_reduction(groups[0].final_scores, lowest.final_scores, confidence=0.95)[1]
-    return f"{100.0 - loss.high:.1f} … {100.0 - loss.low:.1f} %"
+    return Interval(100.0 - loss.high, 100.0 - loss.low, loss.confidence)
 
 
 def _share_interval(count: int, total: int) -> str:

@@ -19,9 +19,12 @@ from pathlib import Path
 from clipup.errors import InvalidArgument
 from clipup.reproduction.runs import PlannedRun
 from clipup.reproduction.worker import END
+from clipup.runs.rundir import RunDirectory
 from clipup.runs.toml import format_config
 
 POLL_SECONDS = 0.2
+INTERRUPTED = (130, 143, -signal.SIGTERM, -signal.SIGINT)
+"""Exit codes of workers that were told to stop; one that was still importing ends by the signal itself."""
 FAILURES_TO_STOP = 3
 """So many failures without a success in between, and no further run is begun: they have a common cause."""
 
@@ -49,7 +52,7 @@ class Outcome:
     finished: int
     total: int
     reason: str
-    """``complete``, ``budget``, ``interrupted`` or ``failed``."""
+    """``complete``, ``budget``, ``interrupted``, ``failed``, or ``busy``: another process makes the rest."""
     failures: tuple[str, ...]
 
 
@@ -92,6 +95,7 @@ class Schedule:
         self._workers: list[_Worker] = []
         self._failures: list[str] = []
         self._row = 0  # failures since the last success
+        self._busy = False
         self._started = time.monotonic()
         self._before = sum(self._done.values())
 
@@ -105,7 +109,11 @@ class Schedule:
                     reason = "budget"
                     break
                 while len(self._workers) < self._jobs and self._may_begin():
-                    self._begin(self._waiting.pop(0))
+                    run = self._waiting.pop(0)
+                    if RunDirectory(run.path(self._out)).is_busy():
+                        self._busy = True
+                    else:
+                        self._begin(run)
                 time.sleep(POLL_SECONDS)
                 self._reap()
                 if self._watch is not None and time.monotonic() - watched >= self._watch_seconds:
@@ -115,8 +123,8 @@ class Schedule:
             reason = "interrupted"
         finally:
             self._stop()
-        if reason == "complete" and self._failures:
-            reason = "failed"
+        if reason == "complete" and (self._failures or self._busy):
+            reason = "failed" if self._failures else "busy"
         return Outcome(self._finished, len(self._runs), reason, tuple(self._failures))
 
     def progress(self) -> Progress:
@@ -164,7 +172,7 @@ class Schedule:
                 self._finished += 1
                 self._row = 0
                 worker.errors.unlink(missing_ok=True)
-            elif worker.process.returncode not in (130, 143):
+            elif worker.process.returncode not in INTERRUPTED:
                 self._row += 1
                 self._failures.append(f"{worker.run.group} seed {worker.run.seed}: {_last_line(worker)}")
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from clipup.errors import FileFault
 from clipup.executors import Executor
 from clipup.policies import Normalizer, Policy, Statistics
 from clipup.rollout import Outcomes
@@ -73,6 +74,7 @@ class Trainer:
         self._best_score = -math.inf
         self._last_score: Score | None = None
         if storage.checkpoint is not None:
+            self._check_engine(storage.checkpoint)
             self._restore(storage.checkpoint)
         self._whole = self._snapshot()
         self._seconds = storage.seconds
@@ -261,8 +263,18 @@ class Trainer:
                 "score_standard_error": _or_nan(self._last_score.standard_error if self._last_score else None),
                 "records_size": self._storage.records_size,
                 "settings": json.dumps(identity(self.config), sort_keys=True),
+                "engine": self._executor.engine,
             },
         )
+
+    def _check_engine(self, checkpoint: Checkpoint) -> None:
+        """Refuse to go on in another simulator than before: ``engine = "auto"`` takes what is installed."""
+        before, here = checkpoint.counters.get("engine"), self._executor.engine
+        if before is not None and before != here:
+            raise FileFault(
+                f"this run was made with {before}, and would go on here with {here} ({self._executor.engine_reason}), "
+                f"to other results; install {before}, or start a new run"
+            )
 
     def _restore(self, checkpoint: Checkpoint) -> None:
         self._search.load_state_dict(checkpoint.search)

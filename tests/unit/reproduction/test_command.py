@@ -1,3 +1,4 @@
+import shutil
 from pathlib import Path
 
 import pytest
@@ -6,7 +7,8 @@ from clipup.cli.main import main
 from clipup.reproduction.collect import command
 from clipup.reproduction.experiments import EXPERIMENTS
 from clipup.reproduction.results import read_results
-from clipup.reproduction.runs import plan
+from clipup.reproduction.runs import PlannedRun, plan
+from clipup.runs.config import RunConfig
 from clipup.runs.records import encode_line
 from clipup.runs.toml import format_config
 from tests.unit.reproduction.conftest import MakeResults, run_result
@@ -71,13 +73,41 @@ def test_the_command_of_a_result_is_the_one_that_makes_all_that_is_in_it(make_re
     )
 
 
-def test_runs_of_other_groups_and_seeds_stay_in_the_result(tmp_path: Path) -> None:
+def begun(out: Path, config: RunConfig | None = None) -> tuple[PlannedRun, ...]:
+    """Two runs of each group of walker2d that have made their first generation."""
     runs = plan(EXPERIMENTS["walker2d"], runs=2, generations=5)
     for run in runs:
-        folder = run.path(tmp_path)
+        folder = run.path(out)
         folder.mkdir(parents=True)
-        (folder / "config.toml").write_text(format_config(run.config))
+        (folder / "config.toml").write_text(format_config(config or run.config))
         (folder / "records.jsonl").write_bytes(encode_line(record()))
+    return runs
+
+
+def test_a_result_of_runs_that_are_not_here_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = begun(tmp_path / "out")
+    collecting = ["reproduce", "walker2d", "--collect", "--no-figures", "--results", str(tmp_path)]
+    assert main([*collecting, "--out", str(tmp_path / "out")]) == 0
+    before = (tmp_path / "walker2d.json").read_bytes()
+    assert main([*collecting, "--out", str(tmp_path / "elsewhere")]) == 2
+    shutil.rmtree(runs[-1].path(tmp_path / "out"))
+    capsys.readouterr()
+    assert main([*collecting, "--out", str(tmp_path / "out")]) == 2
+    error = capsys.readouterr().err
+    assert runs[-1].name in error and error.count("\n") == 1
+    assert (tmp_path / "walker2d.json").read_bytes() == before
+
+
+def test_a_run_with_other_settings_than_its_name_says_is_not_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begun(tmp_path, RunConfig(env="Walker2d-v4", max_speed=3.0, population=8))
+    assert main(["reproduce", "walker2d", "--collect", "--no-figures", "--out", str(tmp_path)]) == 2
+    assert "its run differs in" in capsys.readouterr().err
+
+
+def test_runs_of_other_groups_and_seeds_stay_in_the_result(tmp_path: Path) -> None:
+    begun(tmp_path)
     words = ["--collect", "--no-figures", "--generations", "5", "--out", str(tmp_path)]
     assert main(["reproduce", "walker2d", "--group", "adam", "--runs", "1", *words]) == 0
     results = read_results(tmp_path / "walker2d.json")

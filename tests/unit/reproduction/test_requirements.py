@@ -23,6 +23,9 @@ def hide(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
         ("walker2d", ("envpool", "gymnasium"), "clipup[train]"),
         ("fitness-scale", ("matplotlib",), "clipup[plot]"),
         ("fitness-scale", ("ray",), "clipup[ray]"),
+        ("humanoid-bullet", ("threadpoolctl",), "clipup[train]"),
+        ("humanoid", ("gymnasium",), "clipup[train]"),
+        ("humanoid-observations", ("envpool",), "clipup[train]"),
     ],
 )
 def test_a_missing_library_is_one_line_with_the_install_command(

@@ -217,3 +217,53 @@ def test_bullet_is_solved_in_time_or_not(make_results: MakeResults, reached: int
 
 def test_the_default_scheme_is_judged_without_runs(make_results: MakeResults) -> None:
     assert [verdict.verdict for verdict in verdicts(make_results("defaults-figure", {}))] == ["agrees"]
+
+
+def test_scatter_makes_nothing_agree(make_results: MakeResults) -> None:
+    wide = make_results("fitness-scale", {"adam-0.15-over-1000": scores(70, 10, 240)})
+    assert find(wide, "Adam 0.15, rewards / 1000").verdict == "not enough runs"
+    apart = make_results("walker2d", {"clipup": scores(5000, 15, 6000), "adam": scores(3500, 15, 6000)})
+    assert verdicts(apart)[0].verdict == "not enough runs"
+    groups = {"adam-0.15-ranks": scores(270, 10, 60), "adam-0.15-times-1000": scores(240, 10, 200)}
+    assert find(make_results("fitness-scale", groups), "at 0.15, rewards × 1000").verdict == "not enough runs"
+
+
+def test_a_reduction_that_may_be_none_is_open(make_results: MakeResults) -> None:
+    before = [run for reached in (2000, 8900) for run in to_threshold(reached, 8)]
+    after = [run for reached in (1900, 8890) for run in to_threshold(reached, 8)]
+    verdict = find(make_results("step-size", {"clipup": before, "clipup-fast": after}), "reaches 6000 with fewer")
+    assert verdict.verdict == "not enough runs" and not verdict.ours.startswith("-")
+
+
+def test_a_lead_that_another_sample_would_turn_is_no_lead(make_results: MakeResults) -> None:
+    early = [run for reached in (2000, 8900) for run in to_threshold(reached, 8)]
+    late = [run for reached in (2001, 8901) for run in to_threshold(reached, 8)]
+    assert find(make_results("humanoid", {"clipup": early, "adam": late}), "earlier").verdict == "not enough runs"
+    clear = make_results("humanoid", {"clipup": to_threshold(2000), "adam": to_threshold(5000)})
+    assert find(clear, "earlier").verdict == "agrees"
+
+
+def test_which_family_is_most_even_stays_open_where_luck_could_decide(make_results: MakeResults) -> None:
+    families = ("adam-0.15", "adam-0.175", "adam-0.2")
+    groups = {
+        f"{family}-{scale}": scores(260 if scale == "ranks" else 80 + place, 10, 200)
+        for place, family in enumerate(families)
+        for scale in ("ranks", "raw", "times-1000", "over-1000")
+    }
+    assert find(make_results("fitness-scale", groups), "most stable").verdict == "not enough runs"
+
+
+def test_speeds_that_swing_about_a_range_have_not_settled_in_it(make_results: MakeResults) -> None:
+    swinging = [run_result(1, 900.0, complete=False, speeds=(1e-3, 1.55e-2, 4e-2) * 70)]
+    assert find(make_results("update-magnitudes", {"adam": swinging}), "drops to values").verdict == "differs"
+
+
+def test_agents_that_all_fail_are_not_some(make_results: MakeResults) -> None:
+    failing = [run_result(seed, 3000.0) for seed in range(1, 16)]
+    assert find(make_results("clipping", {"noclip-fast": failing}), "Some NoClip agents").verdict == "differs"
+
+
+def test_a_peak_of_shortened_runs_may_still_come(make_results: MakeResults) -> None:
+    runs = [run_result(1, 900.0, speeds=(2e-2,) * 150)]
+    results = make_results("clipping", {"noclip-fast": runs}, generations=150)
+    assert find(results, "rises above").verdict == "not enough runs"

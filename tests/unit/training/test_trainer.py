@@ -3,11 +3,12 @@
 import json
 import math
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from clipup.errors import Diverged, EnvironmentFault
+from clipup.errors import Diverged, EnvironmentFault, FileFault
 from clipup.policies import Actions, Moments, Network, Statistics
 from clipup.rollout import Failure, Outcomes
 from clipup.runs.config import RunConfig
@@ -195,3 +196,16 @@ def test_episodes_that_fail_in_an_evaluation_are_told():
     status = Trainer(config(), Fragile(), NoStorage(), [witness]).run()
     assert status.score is None
     assert any("1 of 3 evaluation episodes failed, evaluation episode 1: broke" in told for told in witness.told)
+
+
+def test_a_run_does_not_go_on_in_another_simulator(tmp_path: Path):
+    directory = RunDirectory(tmp_path / "run")
+    directory.create(config(generations=2), "")
+    Trainer(config(generations=2), Bowl(), DirectoryStorage(directory, config(generations=2), print)).run()
+    before = {path: path.read_bytes() for path in directory.path.rglob("*") if path.is_file()}
+    again = DirectoryStorage(directory, config(generations=4), print)
+    with pytest.raises(FileFault, match=r"made with fake, and would go on here with other \(asked for\)"):
+        Trainer(config(generations=4), Bowl(engine="other"), again)
+    assert {path: path.read_bytes() for path in directory.path.rglob("*") if path.is_file()} == before
+    Trainer(config(generations=4), Bowl(), again).run()
+    directory.close()

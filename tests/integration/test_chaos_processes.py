@@ -225,6 +225,24 @@ def test_no_worker_outlives_the_trainer(tmp_path: Path, number: signal.Signals) 
     assert shared_memory() == memory
 
 
+def test_a_second_interrupt_ends_workers_that_hang(tmp_path: Path) -> None:
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    script = SCRIPT.format(generations=1, pause=0).replace(
+        '"pause": 0', f'"how": "hang", "above": -1e9, "marks": "{marks}"'
+    )
+    trainer = start(tmp_path, "if __name__ == '__main__':\n" + "\n".join(f"    {line}" for line in script.splitlines()))
+    while len(list(marks.iterdir())) < 2:
+        assert trainer.poll() is None
+        time.sleep(0.05)
+    family = psutil.Process(trainer.pid).children(recursive=True)
+    trainer.send_signal(signal.SIGINT)
+    time.sleep(0.4)  # it waits a second for its workers
+    trainer.send_signal(signal.SIGINT)
+    trainer.communicate(timeout=10)
+    assert gone(family)
+
+
 def test_making_an_environment_is_no_episode(misbehaving: str) -> None:
     task = Task(misbehaving.replace("Misbehaving", "SlowToMake"), max_episode_steps=2)
     executor = make_executor(task, "linear", collect_moments=False, workers=1, episode_timeout=0.4)

@@ -23,7 +23,7 @@ def tied(trace: Trace) -> Iterator[Finding]:
     fitness = trace.column("fitness_mean")
     finite = np.isfinite(fitness)
     before, after = fitness[finite & ~stuck], fitness[finite & stuck]
-    if before.size >= 3 and after.size and np.median(after) > before.max():
+    if (before.size >= 3 and after.size and np.median(after) > before.max()) or _at_the_ceiling(trace):
         return  # all reached the highest fitness there is: solved, not stuck
     everything = bool(np.median(share[stuck]) >= 0.999) and not np.any(trace.column("gradient_norm")[stuck] > 0)
     severity: Severity = "problem" if everything else "warning"
@@ -40,6 +40,18 @@ def tied(trace: Trace) -> Iterator[Finding]:
         {"tied_share": float(np.median(share[stuck])), "generations_share": float(stuck.mean())},
         change,
     )
+
+
+def _at_the_ceiling(trace: Trace) -> bool:
+    """Whether nobody ever scored better than all do where all score the same, and some scored worse before."""
+    mean, best = trace.column("fitness_mean"), trace.column("fitness_best")
+    known = np.isfinite(mean) & np.isfinite(best)
+    alike = known & np.isclose(mean, best)
+    others = known & ~alike
+    if not alike.any() or not others.any():
+        return False
+    level = float(np.median(mean[alike]))
+    return bool(np.isclose(best[known].max(), level) and np.median(mean[others]) < level)
 
 
 def nonfinite(trace: Trace) -> Iterator[Finding]:

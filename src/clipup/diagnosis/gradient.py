@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from clipup.diagnosis.finding import Finding, two_digits
+from clipup.diagnosis.fitness import NEARLY_ALL
 from clipup.diagnosis.trace import ENOUGH, Trace, mean_of, significance, thirds
 
 # In no third of the run may the agreement stand out from zero: pure noise passes this in 98 of 100 runs, and a run that
@@ -94,6 +95,8 @@ def _candidates_are_like_the_center(trace: Trace) -> bool:
     if config is None or config.reward_offset != 0 or config.fitness_scale != 1 or config.max_episode_steps is not None:
         return False  # training and evaluation measure different things
     start = len(trace) // 3
+    if np.median(trace.column("tied")[start:]) >= NEARLY_ALL:
+        return False  # all alike at a ceiling, which is another kind of arrival
     gap = (trace.column("score") - trace.column("fitness_mean"))[start:]
     gap = gap[np.isfinite(gap)]
     return gap.size >= 5 and abs(significance(gap)) < STANDS_OUT

@@ -184,16 +184,19 @@ class ProcessCrew:
 
     def _end(self, *, patience: float) -> None:
         members, self._members = self._members, {}
-        for one in members.values():
-            one.connection.close()  # a worker that waits for work reads the end of it, and leaves
-        deadline = time.monotonic() + patience
-        for one in members.values():
-            one.process.join(max(0.0, deadline - time.monotonic()) if one.ready else 0.0)
-            if one.process.exitcode is None:
+        try:
+            for one in members.values():
+                one.connection.close()  # a worker that waits for work reads the end of it, and leaves
+            deadline = time.monotonic() + patience
+            for one in members.values():
+                one.process.join(max(0.0, deadline - time.monotonic()) if one.ready else 0.0)
+        finally:
+            # Also where Ctrl-C ends the wait: nobody else knows of them any more, and they ignore its signal.
+            for one in members.values():
                 one.process.kill()
-        for one in members.values():
-            one.process.join()
-            one.process.close()
+            for one in members.values():
+                one.process.join()
+                one.process.close()
 
 
 def _cause(code: int) -> str:

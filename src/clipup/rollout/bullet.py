@@ -16,6 +16,7 @@ from typing import Any
 _Call = Callable[..., Any]
 
 _READS = ("getBasePositionAndOrientation", "getBaseVelocity")
+_PURE_OPTIONS = frozenset({"computeLinkVelocity"})
 _BULK_READS = {"getLinkState": "getLinkStates", "getJointState": "getJointStates"}
 
 
@@ -64,7 +65,8 @@ def _remembering(call: _Call, memory: dict[Any, Any]) -> _Call:
 
 def _reading_all(single: _Call, bulk: _Call, count: _Call, memory: dict[Any, Any], error: type[Exception]) -> _Call:
     def reading(*arguments: Any, **options: Any) -> Any:
-        if len(arguments) != 2:
+        if len(arguments) != 2 or options.keys() - _PURE_OPTIONS:
+            memory.clear()  # computeForwardKinematics moves the links
             return single(*arguments, **options)
         body, index = arguments
         key = (single, body, *options.items())

@@ -80,6 +80,18 @@ def test_no_rule_speaks_on_a_healthy_run(run: Run, name: str, seed: int) -> None
     assert diagnose(*run(**HEALTHY[name], seed=seed)) == []
 
 
+@pytest.mark.parametrize("seed", [4, 5, 7, 12, 13, 17, 20, 24])
+def test_candidates_that_are_alike_because_all_have_arrived_are_no_noise(run: Run, seed: int) -> None:
+    assert diagnose(*run(**HEALTHY["counted, solved"], seed=seed)) == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_task_that_is_nearly_solved_at_the_start_is_not_stuck(run: Run, seed: int) -> None:
+    records, config = run(counted, dimension=2, generations=60, max_speed=0.3, radius=0.9, seed=seed)
+    assert min(record.tied for record in records) > 0.9
+    assert diagnose(records, config) == []
+
+
 @pytest.mark.parametrize("dimension", [3, 16, 100])
 def test_a_far_too_small_max_speed_is_found_and_3_times_as_much_advised(run: Run, dimension: int) -> None:
     finding = only(diagnose(*run(sphere, dimension=dimension, max_speed=0.002)), "max-speed-too-small")

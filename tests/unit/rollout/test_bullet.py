@@ -91,6 +91,20 @@ def test_nothing_read_is_out_of_date_after_a_change(humanoid: Any) -> None:
     assert client.getBasePositionAndOrientation(body) != position
 
 
+def test_a_question_that_moves_the_links_is_no_mere_question(humanoid: Any) -> None:
+    plain = made("HumanoidBulletEnv-v0", quick=False)
+    seen: list[object] = []
+    for environment in (humanoid, plain):
+        client, body = environment.unwrapped._p, environment.unwrapped.robot.objects[0]
+        environment.reset(seed=3)
+        client.resetBaseVelocity(body, (1.0, 2.0, 3.0), (3.0, 2.0, 1.0))
+        client.stepSimulation()
+        options = ({}, {"computeForwardKinematics": 1}, {}, {"computeLinkVelocity": 1})
+        seen.append([client.getLinkState(body, 5, **option) for option in options])
+    plain.close()
+    assert seen[0] == seen[1]
+
+
 def test_a_link_below_the_first_is_refused_as_ever(humanoid: Any) -> None:
     client = humanoid.unwrapped._p
     body = humanoid.unwrapped.robot.objects[0]

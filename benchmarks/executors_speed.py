@@ -292,7 +292,7 @@ def main() -> None:
     results = {name: compare(name, arguments.rounds, arguments.rival_python) for name in names}
     commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
     report = {
-        "command": "python benchmarks/executors_speed.py --rival-python PYTHON",
+        "command": f"python benchmarks/executors_speed.py --rounds {arguments.rounds} --rival-python PYTHON",
         "limits": LIMITS,
         "results": results,
         "load when it began": load,

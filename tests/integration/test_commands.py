@@ -93,6 +93,16 @@ def test_a_policy_is_exported_and_recorded(clipup, run, tmp_path):
     ]
 
 
+@pytest.mark.parametrize("name", ["video.mp4", "video.gif"])
+def test_a_video_that_does_not_fit_is_one_line_and_leaves_nothing(run, tmp_path, name):
+    words = f"ulimit -f 1 && exec {sys.executable} -m clipup record {run} -o {tmp_path / name}"
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    done = subprocess.run(["bash", "-c", words], capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.startswith("clipup: ") and len(done.stderr.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_runs_are_listed_damaged_ones_too(clipup, run, tmp_path):
     shutil.copytree(run, tmp_path / "runs" / "good")
     shutil.copytree(run, tmp_path / "runs" / "bad")

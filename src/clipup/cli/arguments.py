@@ -49,10 +49,14 @@ def add_output_flags(parser: argparse.ArgumentParser, *, json: bool = True, quie
 
 
 def run_paths(words: Sequence[str]) -> list[Path]:
-    """The directories that were named; some may be gone, but not all of them."""
+    """The directories that were named; some may be gone, but there is a run in at least one."""
+    from clipup.report.runs import find_runs, is_run
+
     paths = [Path(word) for word in words]
-    if not any(path.exists() for path in paths):
+    if not any(path.is_dir() for path in paths):
         raise FileFault(f"{', '.join(words)}: no such directory; clipup runs lists what there is")
+    if not any(is_run(path) for path in find_runs(paths)):
+        raise FileFault(f"{', '.join(words)}: no run in there; make one: clipup train ENV")
     return paths
 
 

@@ -9,10 +9,11 @@ from clipup.cli.output import print_json, say, table
 from clipup.errors import MissingDependency, UnknownEnvironment
 from clipup.runs.suggestions import nearest
 
-DESCRIPTION = """List the environments that can be trained on here, and the engine that would run each.
+DESCRIPTION = """List the environments that are known here, and the engine that would run each.
 
 EnvPool steps whole batches in C++ threads and is taken where it has the task; Gymnasium runs the rest. Any other
-Gymnasium environment works as module:EnvId, which imports the module first."""
+Gymnasium environment works as module:EnvId, which imports the module first. What is trained on must observe a vector of
+numbers; clipup train refuses the others (images, dictionaries) before it begins."""
 EXAMPLES = """examples:
   clipup envs                 (all)
   clipup envs walker          (those with "walker" in their name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
 
 from clipup.cli.arguments import add_output_flags, seed_number, take_env_options, whole_number
 from clipup.cli.output import print_json, say
@@ -57,7 +58,9 @@ def run(arguments: argparse.Namespace) -> int:
         )
         return 0
     if not arguments.quiet:
-        say(f"{path} on {task.label} ({found.engine}), {summary.episodes} episodes, seed {found.seed}")
-    say(f"mean {summary.mean:.2f} ± {summary.standard_error:.2f} (standard error)")
+        plural = "" if summary.episodes == 1 else "s"
+        say(f"{path} on {task.label} ({found.engine}), {summary.episodes} episode{plural}, seed {found.seed}")
+    error = f" ± {summary.standard_error:.2f} (standard error)" if math.isfinite(summary.standard_error) else ""
+    say(f"mean {summary.mean:.2f}{error}")
     say(f"median {summary.median:.2f}, min {summary.min:.2f}, max {summary.max:.2f}")
     return 0

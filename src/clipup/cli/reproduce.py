@@ -61,11 +61,13 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.name is not None:
         code = _reproduce(arguments, out, results)
     elif arguments.page is None:
-        say(_listing())
+        _list(as_json=arguments.json)
     if arguments.page is not None:
         page = Path(arguments.page)
         if not results.is_dir():
             raise FileFault(f"{results}: no such directory; result files are made by: clipup reproduce NAME")
+        if not any((results / f"{name}.json").is_file() for name in EXPERIMENTS):
+            raise FileFault(f"{results}: no result file in there; they are made by: clipup reproduce NAME")
         write_atomically(page, build_page(results, page).encode("utf-8"))
         say(f"wrote {page}")
     return code
@@ -123,13 +125,24 @@ def _exit_code(outcome: Outcome | None) -> int:
     return 1 if outcome.failures else 0
 
 
-def _listing() -> str:
+def _list(*, as_json: bool) -> None:
+    if as_json:
+        fields = ("name", "title", "where", "runs", "generations")
+        print_json(
+            {
+                "experiments": [
+                    {name: getattr(entry, name) for name in fields} | {"groups": [group.name for group in entry.groups]}
+                    for entry in EXPERIMENTS.values()
+                ]
+            }
+        )
+        return
     rows = [
         (name, f"{entry.runs} × {len(entry.groups)}", str(entry.generations), entry.title) if entry.groups
         else (name, "–", "–", entry.title)
         for name, entry in EXPERIMENTS.items()
     ]  # fmt: skip
-    return table(("experiment", "runs", "generations", "what"), rows)
+    say(table(("experiment", "runs", "generations", "what"), rows))
 
 
 def _show_live(progress: Progress) -> None:

@@ -72,6 +72,8 @@ def next_steps(result: TrainingResult) -> str:
         "interactions": f"--total-interactions {2 * result.total_interactions}",
         "seconds": "--time-limit none",
     }.get(result.reason.rpartition(" ")[2], "--target-score none")
+    if not result.generation:
+        return f"next: clipup resume {result.path} {further}"
     return (
         f"next: clipup evaluate {result.path}   |   clipup record {result.path} -o video.mp4   |   "
         f"clipup resume {result.path} {further}"

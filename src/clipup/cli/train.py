@@ -121,14 +121,15 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
 
     def begin(trackers: list[Tracker]) -> TrainingResult:
+        tried: Path | None = None
         while True:
             path = Path(arguments.run) if arguments.run else next_free(Path("runs"), config.env)
             try:
                 return start(config, RunDirectory(path), trackers=trackers, comment=comment(path))
             except (RunExists, RunBusy):
-                if arguments.run:
+                if arguments.run or path == tried:
                     raise
-                # Another run took the name since it was found free: there are more.
+                tried = path  # another run took the name since it was found free: there are more
 
     return carry_out(arguments, begin)
 

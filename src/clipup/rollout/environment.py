@@ -75,7 +75,7 @@ def _make_by_id(task: Task, name: str) -> Any:
         raise registry.unknown(name) from error
     except gymnasium_error.DependencyNotInstalled as error:
         raise InvalidArgument(f"{name} needs a library that is not installed: {one_line(error)}") from error
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         raise InvalidArgument(f"{name} could not be imported: {one_line(error)}") from error
     except gymnasium_error.Error as error:
         raise InvalidArgument(f"Gymnasium cannot make {name}: {one_line(error)}") from error

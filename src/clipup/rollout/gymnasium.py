@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from clipup.errors import EnvironmentFault, one_line
+from clipup.errors import EnvironmentFault, InvalidArgument, one_line
 from clipup.policies.actions import Actions
 from clipup.policies.network import Network
 from clipup.policies.normalizer import Moments, Normalizer, Statistics
@@ -45,6 +45,8 @@ class GymnasiumEngine:
         try:
             self.observation_size = observation_size(task, self._environment.observation_space)
             self.actions: Actions = actions_of(task, self._environment.action_space)
+            if task.reward_terms is not None:
+                _check_terms(task, task.reward_terms)
         except BaseException:
             self.close()
             raise
@@ -192,6 +194,20 @@ class GymnasiumEngine:
                 f"an observation must have shape ({self.observation_size},) as its space says, got {vector.shape}"
             )
         return vector
+
+
+def _check_terms(task: Task, terms: tuple[int, ...]) -> None:
+    """Refuse terms that the environment does not have; they are there after a step, made in an environment apart."""
+    environment = make_ready(task)
+    try:
+        environment.step(environment.action_space.sample())
+        there = len(getattr(environment.unwrapped, "rewards", ()))
+    finally:
+        environment.close()
+    if max(terms) >= there:
+        raise InvalidArgument(
+            f"reward_terms name term {max(terms)} of the reward, but {task.label} has {there} of them"
+        )
 
 
 def _is_finite(values: NDArray[Any]) -> bool:

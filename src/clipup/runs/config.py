@@ -111,9 +111,11 @@ class RunConfig:
     beta1: float = _setting(0.9, Setting("search", "adam: decay of the first moment", at_least=0, at_most=1))
     beta2: float = _setting(0.999, Setting("search", "adam: decay of the second moment", at_least=0, at_most=1))
     epsilon: float = _setting(1e-8, Setting("search", "adam: guard of the division", above=0))
-    stdev_learning_rate: float = _setting(0.1, Setting("search", "learning rate of the stdev", above=0))
-    stdev_max_change: float = _setting(
-        0.2, Setting("search", "largest relative change of the stdev per generation", above=0, at_most=1)
+    stdev_learning_rate: float = _setting(
+        0.1, Setting("search", "learning rate of the stdev; 0 keeps it as it is", at_least=0)
+    )
+    stdev_max_change: float | None = _setting(
+        0.2, Setting("search", "largest relative change of the stdev per generation, less than 1", above=0, at_most=1)
     )
     fitness_shaping: str = _setting("centered-rank", Setting("search", "how fitness becomes weights", SHAPINGS))
     fitness_scale: float = _setting(1.0, Setting("search", "multiplies the training fitness", above=0))
@@ -239,8 +241,10 @@ def _check_range(name: str, value: int | float, setting: Setting) -> None:
         rules.append(f"above {setting.above:g}")
     if setting.at_most < math.inf:
         rules.append(f"at most {setting.at_most:g}")
-    if not math.isfinite(value) or not (setting.at_least <= value <= setting.at_most and value > setting.above):
-        raise InvalidArgument(f"{name} must be {' and '.join(rules) or 'finite'}, got {value:g}")
+    if not math.isfinite(value):
+        raise InvalidArgument(f"{name} must be a finite number, got {value:g}")
+    if not (setting.at_least <= value <= setting.at_most and value > setting.above):
+        raise InvalidArgument(f"{name} must be {' and '.join(rules)}, got {value:g}")
 
 
 def _check_options(value: object) -> Mapping[str, Scalar]:

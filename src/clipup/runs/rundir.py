@@ -93,7 +93,7 @@ class RunDirectory:
             self._acquire()
             self.check_new()  # another process may have come, run and gone in between
         except (FileExistsError, NotADirectoryError):
-            raise RunExists(f"{self.path} already exists and is not a directory; choose another --run") from None
+            raise self._blocked() from None
         except OSError as error:
             raise cannot_write(self.path, error) from error
         # The configuration makes it a run, so it comes first: killed before, it is new; after, it can be resumed.
@@ -109,7 +109,7 @@ class RunDirectory:
         except FileNotFoundError:
             return
         except NotADirectoryError:
-            raise RunExists(f"{self.path} already exists and is not a directory; choose another --run") from None
+            raise self._blocked() from None
         except OSError as error:
             raise cannot_write(self.path, error) from error
         if not self.config_path.is_file():
@@ -117,6 +117,11 @@ class RunDirectory:
         raise RunExists(
             f"{self.path} already exists; go on with it: clipup resume {self.path}, or choose another --run"
         )
+
+    def _blocked(self) -> RunExists:
+        """The error for a path of which some part is a file."""
+        file = next((part for part in (self.path, *self.path.parents) if part.exists()), self.path)
+        return RunExists(f"{file} already exists and is not a directory; choose another --run")
 
     def open(self) -> None:
         """Lock the directory of an existing run."""

@@ -44,6 +44,9 @@ def test_train_has_a_flag_for_every_setting(capsys):
         (["train", "CartPole-v1", "--max-speed"], "expected one argument"),
         (["train", "CartPole-v1", "--max-speed", "fast"], "max_speed must be a number, got 'fast'"),
         (["train", "CartPole-v1", "--population", "-4"], "at least 2"),
+        (["train", "CartPole-v1", "--max-speed", "inf"], "max_speed must be a finite number, got inf"),
+        (["train", "CartPole-v1", "--reward-terms", "1"], "reward_terms name term 1"),
+        (["train", "Walker2d-v2"], "Walker2d-v2"),
         (["train", "CartPole-v1", "--optimizer", "sgd"], "one of clipup, adam, noclip"),
         (["train", "CartPole-v1", "--env."], "needs a name"),
         (["train", "CartPole-v1", "--env.x"], "needs a value"),
@@ -64,6 +67,10 @@ def test_train_has_a_flag_for_every_setting(capsys):
         (["runs", "nowhere"], "no such directory"),
         (["report", "nowhere", "neither"], "no such directory"),
         (["diagnose", "nowhere"], "no such directory"),
+        (["report", "."], "no run in there"),
+        (["diagnose", "."], "no run in there"),
+        (["report", __file__], "no such directory"),
+        (["reproduce", "--page", "page.md", "--results", "."], "no result file in there"),
     ],
 )
 def test_whatever_is_wrong_is_one_line_and_exit_code_2(words, expected, capsys, tmp_path, monkeypatch):
@@ -74,6 +81,26 @@ def test_whatever_is_wrong_is_one_line_and_exit_code_2(words, expected, capsys, 
     assert captured.err.startswith("clipup: ") and len(captured.err.splitlines()) == 1
     assert expected in captured.err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_where_runs_would_go_is_named(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").touch()
+    assert main(["train", "CartPole-v1", "--generations", "1", "--population", "4"]) == 2
+    assert capsys.readouterr().err == "clipup: runs already exists and is not a directory; choose another --run\n"
+
+
+def test_the_standard_deviations_can_be_kept_and_their_bound_taken_away(capsys):
+    words = ["train", "CartPole-v1", "--stdev-learning-rate", "0", "--stdev-max-change", "none", "--dry-run"]
+    assert main(words) == 0
+    text = capsys.readouterr().out
+    assert "stdev_learning_rate = 0.0" in text and 'stdev_max_change = "none"' in text
+
+
+def test_experiments_are_listed_for_programs_too(capsys):
+    assert main(["reproduce", "--json"]) == 0
+    listed = {entry["name"]: entry for entry in json.loads(capsys.readouterr().out)["experiments"]}
+    assert listed["walker2d"]["groups"] == ["clipup", "adam"] and listed["walker2d"]["runs"] == 30
 
 
 def test_a_malformed_configuration_file_is_one_line(capsys, tmp_path):

@@ -96,7 +96,7 @@ def test_adam_starts_from_the_speed_that_the_paper_tuned_it_to():
         ({"max_sped": 1.0}, "did you mean 'max_speed'"),
         ({"max_speed": "fast"}, "max_speed must be a number, got 'fast'"),
         ({"max_speed": 0.0}, "above 0"),
-        ({"max_speed": float("nan")}, "above 0"),
+        ({"max_speed": float("nan")}, "finite"),
         ({"max_speed": True}, "number"),
         ({"population": 10.5}, "whole number"),
         ({"population": 7}, "even"),

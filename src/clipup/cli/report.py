@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import cast
 
-from clipup.cli.arguments import add_output_flags, run_paths
+from clipup.cli.arguments import add_output_flags, run_paths, whole_number
 from clipup.cli.output import note, print_json, say
 
 DESCRIPTION = """One page about one run, or many side by side: curves, diagnosis, configurations, how to repeat each.
@@ -18,6 +18,7 @@ EXAMPLES = """examples:
   clipup report runs/LunarLanderContinuous-v3-1
   clipup report runs -o comparison.html                 (every run below runs/)
   clipup report runs/a runs/b --figures figures         (also PNG and SVG files)
+  clipup report runs --figures figures --axis time      (... over training time)
   clipup report runs/a --video                          (with the trained policy at work)"""
 
 
@@ -27,9 +28,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", nargs="+", metavar="RUN", help="run directories, or directories that hold some")
     parser.add_argument("-o", "--output", default="report.html", metavar="FILE", help="default: report.html")
     parser.add_argument("--figures", metavar="DIR", help="also write each chart as PNG and SVG")
-    parser.add_argument("--axis", choices=("interactions", "generations"), default="interactions",
+    parser.add_argument("--axis", choices=("interactions", "generations", "time"), default="interactions",
                         help="axis of the figures (the page can switch)")  # fmt: skip
-    parser.add_argument("--video", type=int, nargs="?", const=1, default=0, metavar="N",
+    parser.add_argument("--video", type=whole_number, nargs="?", const=1, default=0, metavar="N",
                         help="embed videos of the N best policies (default 1)")  # fmt: skip
     add_output_flags(parser)
 
@@ -50,6 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
     output = Path(arguments.output)
     write_atomically(output, page)
     figures = write_figures(runs, Path(arguments.figures), axis=arguments.axis) if arguments.figures else []
+    if arguments.figures and not figures and not arguments.quiet:
+        note(f"{arguments.figures}: no figures: nothing was recorded over {arguments.axis}")
     problems = page_problems(data)
     if arguments.json:
         print_json(

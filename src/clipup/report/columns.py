@@ -16,10 +16,13 @@ CUMULATIVE = ("generation", "total_interactions", "milliseconds")
 COLUMN_COUNT = len(PLAIN) + len(CUMULATIVE) + 3
 
 # Up to so many cells they are written in full, so that the page holds every bit of the records. Beyond, training curves
-# (never scores) are rounded to a step of 1/1000 of their range or less: a chart is 200 pixels high. Beyond the last
-# limit, lines are left out evenly (those with a score stay). So a page stays below 1 MB: benchmarks/report_size.py.
+# (never scores or times) are rounded to a step of 1/1000 of their range or less: a chart is 200 pixels high. Beyond the
+# last limit, lines are left out evenly (those with a score stay). So a page stays below 1 MB; measured by
+# benchmarks/report_size.py.
 FULL_CELLS = 60_000
 CELL_LIMIT = 400_000
+# What stands about a run beside its curves takes as much of the page as so many cells (250 bytes, compressed).
+RUN_CELLS = 120
 
 
 def columns(run: LoadedRun, *, rounded: bool = False, stride: int = 1, first: int = 0) -> Columns:
@@ -39,18 +42,18 @@ def columns(run: LoadedRun, *, rounded: bool = False, stride: int = 1, first: in
     result["score"] = [cell(record.score) for record in kept]
     result["generation"] = increments([record.generation for record in kept])
     result["total_interactions"] = increments([cell(record.total_interactions) for record in kept])
-    decimals = 1 if rounded else 3  # of seconds
+    # Never coarser than in the file: generations may be shorter than any step that would make the page smaller, and
+    # those of equal times could not be told apart.
     times = [line.seconds if line and math.isfinite(line.seconds) else None for line in clocks]
-    result["milliseconds"] = increments(
-        [None if time is None else round(1000 * round(time, decimals)) for time in times]
-    )
+    result["milliseconds"] = increments([None if time is None else round(1000 * time) for time in times])
     return result
 
 
-def precision(generations: int) -> tuple[bool, int]:
-    """Whether to round, and every how many-th line to keep, for so many generations in one page."""
+def precision(generations: int, runs: int = 1) -> tuple[bool, int]:
+    """Whether to round, and one line of how many to keep, for so many generations of so many runs in one page."""
     cells = generations * COLUMN_COUNT
-    return cells > FULL_CELLS, max(1, math.ceil(cells / CELL_LIMIT))
+    room = max(CELL_LIMIT // 4, CELL_LIMIT - runs * RUN_CELLS)
+    return cells > FULL_CELLS, max(1, math.ceil(cells / room))
 
 
 def cell(value: float | None) -> Cell:

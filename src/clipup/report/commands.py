@@ -5,11 +5,11 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from clipup.errors import ClipUpError
+from clipup.errors import ClipUpError, InvalidArgument
 from clipup.runs.config import RunConfig, config_values, settings
 from clipup.runs.resolve import resolve
 from clipup.runs.toml import format_value, parse_value
-from clipup.runs.trust import KNOWN_MODULES
+from clipup.runs.trust import KNOWN_MODULES, check_cluster
 
 
 def train_command(config: RunConfig) -> str:
@@ -28,7 +28,9 @@ def train_command(config: RunConfig) -> str:
         if isinstance(value, bool):
             words.append(flag if value else flag.replace("--", "--no-", 1))
         else:
-            words += [flag, _plain(format_value(value, unset=known[name].unset))]  # pyright: ignore[reportArgumentType]
+            text = _plain(format_value(value, unset=known[name].unset))  # pyright: ignore[reportArgumentType]
+            # argparse takes a word like -1e-05 for a flag, unless it stands behind an equals sign.
+            words += [f"{flag}={text}"] if text.startswith("-") else [flag, text]
     for name, option in config.env_options.items():
         text = format_value(option)
         # Without its quotes, the text "3" would be read back as a number.
@@ -36,11 +38,26 @@ def train_command(config: RunConfig) -> str:
     return shlex.join(words)
 
 
-def repeat_command(path: Path, env: str = "") -> str:
-    """Repeat a run from its own configuration file, bit for bit; a module that its `env` imports is named."""
+def repeat_command(path: Path, env: str = "", cluster: str | None = None) -> str:
+    """Repeat a run from its own configuration file, bit for bit; a module that its `env` imports is named.
+
+    The address of a cluster is not: the results do not depend on where they are computed, a cluster that is gone would
+    stop the command, and one that a stranger wrote into the file should not be reached by pasting it.
+    """
     module = env.rpartition(":")[0]
     trust = ["--import", module] if module and module not in KNOWN_MODULES else []
-    return shlex.join(["clipup", "train", "--config", str(path / "config.toml"), *trust, "--run", f"{path}-again"])
+    where = [] if _is_taken(cluster) else ["--cluster", "none"]
+    words = ["clipup", "train", "--config", str(path / "config.toml"), *trust, *where, "--run", f"{path}-again"]
+    return shlex.join(words)
+
+
+def _is_taken(cluster: str | None) -> bool:
+    """Whether the command line takes this cluster from a file."""
+    try:
+        check_cluster(cluster, named=False, source="")
+    except InvalidArgument:
+        return False
+    return True
 
 
 def _plain(text: str) -> str:

@@ -26,7 +26,7 @@ class Detail:
     @classmethod
     def fitting(cls, runs: Sequence[LoadedRun]) -> Detail:
         """What keeps a page of these runs small."""
-        return cls(*precision(sum(len(run.records) for run in runs)))
+        return cls(*precision(sum(len(run.records) for run in runs), len(runs)))
 
 
 def page_data(runs: Sequence[LoadedRun], *, detail: Detail | None = None, left_out: int = 0) -> PageData:
@@ -38,13 +38,13 @@ def page_data(runs: Sequence[LoadedRun], *, detail: Detail | None = None, left_o
     notes = limit_notes(left_out)
     if detail.stride > 1:
         notes.append(
-            f"Of {sum(len(run.records) for run in runs):,} generations in all, every {detail.stride}th and all with a "
+            f"Of {sum(len(run.records) for run in runs):,} generations in all, one in {detail.stride} and all with a "
             "score are in this page; the records hold the rest."
         )
     if detail.rounded:
         notes.append(
             "To keep this page small, training curves are rounded to a thousandth of their range or finer; "
-            "scores are exact."
+            "scores and times are exact."
         )
     return {
         "title": page_title(runs),
@@ -109,7 +109,7 @@ def run_head(run: LoadedRun, name: str, group: int) -> PageData:
         "best_score": _finite(best),
         "max_speed": _finite(last.max_speed) if last else None,
         "command": train_command(config) if config else None,
-        "repeat": repeat_command(run.path, config.env) if config else None,
+        "repeat": repeat_command(run.path, config.env, config.cluster) if config else None,
         "findings": [finding.as_json() for finding in diagnose(run.records, config)],
     }
 

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from clipup.report import make_report
-from clipup.runs.records import read_clock, read_records
+from clipup.runs.records import ClockRecord, encode_line, read_clock, read_records
 
+# Of a selector and a property, the contrast of each element with what it stands on.
+CONTRASTS = """((selector, property) => {
+  const channel = (x) => (x / 255 <= 0.03928 ? x / 255 / 12.92 : ((x / 255 + 0.055) / 1.055) ** 2.4);
+  const light = (color) => {
+    const [r, g, b] = color.match(/[0-9.]+/g).map(Number).map(channel);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const clear = (element) => element.parentElement && getComputedStyle(element).backgroundColor === 'rgba(0, 0, 0, 0)';
+  return [...document.querySelectorAll(selector)].map((element) => {
+    let under = element;
+    while (clear(under)) under = under.parentElement;
+    const ink = light(getComputedStyle(element)[property]);
+    const paper = light(getComputedStyle(under).backgroundColor);
+    return (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
+  }); })"""
 NASTY = "</script><img src=x onerror=alert(1)>\u2028&'\""
 
 
@@ -244,29 +261,120 @@ def test_everything_has_a_name_for_a_screen_reader(page, report) -> None:
 def test_it_fits_its_window_and_its_text_stands_out(page, report, width: int, dark: bool) -> None:
     page.open(report[0].as_uri(), width=width, height=800, dark=dark)
     assert page.run("document.documentElement.scrollWidth") <= width
-    contrast = page.run(
-        """(() => {
-        const channel = (x) => (x / 255 <= 0.03928 ? x / 255 / 12.92 : ((x / 255 + 0.055) / 1.055) ** 2.4);
-        const light = (color) => {
-          const [r, g, b] = color.match(/[0-9.]+/g).map(Number).map(channel);
-          return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-        };
-        const paper = light(getComputedStyle(document.documentElement).backgroundColor);
-        return ['#title', '#subtitle', '.tile-detail', '.tick-label', '.hint', 'footer', 'td'].map((selector) => {
-          const style = getComputedStyle(document.querySelector(selector));
-          const ink = light(selector === '.tick-label' ? style.fill : style.color);
-          return (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
-        }); })()"""
+    check_contrasts(page)
+
+
+def check_contrasts(page) -> None:
+    texts = ("#title", "#subtitle", ".tile-detail", ".hint", "footer", "td", ".badge", ".where", "tr.broken th")
+    for selector, kind in [(text, "color") for text in texts] + [(".tick-label", "fill")]:
+        contrasts = page.run(f"{CONTRASTS}({selector!r}, {kind!r})")
+        assert min(contrasts) >= 4.5, f"{selector}: WCAG AA"
+
+
+@pytest.mark.parametrize("chosen", [False, True])
+def test_it_prints_in_ink_on_white_even_from_a_dark_screen(page, report, chosen: bool) -> None:
+    page.open(report[0].as_uri(), dark=not chosen)
+    if chosen:
+        page.run("document.getElementById('theme').click()")
+    screen = {"name": "prefers-color-scheme", "value": "light" if chosen else "dark"}
+    page.call("Emulation.setEmulatedMedia", media="print", features=[screen])
+    check_contrasts(page)
+    tones = page.run(
+        "['problem', 'warning', 'note', 'well'].map((name) => getComputedStyle(document.documentElement)"
+        ".getPropertyValue(`--${name}`))"
     )
-    assert min(contrast) >= 4.5, "WCAG AA"
-
-
-def test_it_prints_in_ink_on_white_even_from_a_dark_screen(page, report) -> None:
-    page.open(report[0].as_uri(), dark=True)
-    page.call("Emulation.setEmulatedMedia", media="print", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    page.call("Emulation.setEmulatedMedia", media="", features=[{"name": "prefers-color-scheme", "value": "light"}])
+    page.run("document.documentElement.dataset.theme = 'light'")
+    assert tones == page.run(
+        "['problem', 'warning', 'note', 'well'].map((name) => getComputedStyle(document.documentElement)"
+        ".getPropertyValue(`--${name}`))"
+    )
+    page.call("Emulation.setEmulatedMedia", media="print", features=[screen])
     assert page.run("getComputedStyle(document.documentElement).backgroundColor") == "rgb(255, 255, 255)"
     assert page.run("getComputedStyle(document.querySelector('.controls')).display") == "none"
     assert len(page.call("Page.printToPDF", printBackground=True)["data"]) > 10_000
+
+
+def test_paper_shows_how_to_repeat_each_run_and_the_screen_is_as_before(page, report) -> None:
+    page.open(report[0].as_uri())
+    details = "[...document.querySelectorAll('#repeat-list details')]"
+    page.run(f"{details}[1].open = true; document.getElementById('legend').open = false")
+    before = page.run(f"{details}.map((one) => one.open)")
+    assert before == [False, True, False, False, False, False, False]
+    page.run(
+        """window.addEventListener('beforeprint', () => {
+        window.printed = [...document.querySelectorAll('#repeat-list code, #legend-list .group-label')].map(
+          (one) => one.checkVisibility()); })"""
+    )
+    page.call("Page.printToPDF")
+    page.wait("window.printed")
+    assert page.run("window.printed") == [True] * (2 * 7 + 3)
+    page.wait("!document.getElementById('legend').open")
+    assert page.run(f"{details}.map((one) => one.open)") == before
+
+
+def test_where_a_chart_has_no_value_the_reader_hears_so(page, make_run, tmp_path: Path) -> None:
+    path = make_run(tmp_path / "a", generations=60)
+    lines = (path / "records.jsonl").read_text().splitlines()
+    gone = [line.replace('"gradient_agreement": ', '"gradient_agreement": null, "was": ') for line in lines[15:]]
+    (path / "records.jsonl").write_text("\n".join([*lines[:15], *gone, ""]))
+    (tmp_path / "page.html").write_text(make_report([path]), encoding="utf-8")
+    page.open((tmp_path / "page.html").as_uri())
+    page.run("document.querySelector('#axis-generations').click()")
+    page.run("document.querySelector('svg[data-metric=gradient_agreement]').focus()")
+    heard, tooltip = "document.getElementById('announcer').textContent", "document.getElementById('tooltip')"
+    page.key("Home")
+    assert page.run(heard).startswith("generation 1 Walker2d-v4 0.")
+    page.key("End")
+    assert page.run(heard) == "generation 60: no value here"
+    assert page.run(f"[{tooltip}.hidden, {tooltip}.textContent]") == [True, ""]
+    page.run("document.querySelector('svg[data-metric=score]').focus()")
+    page.key("End")
+    assert page.run(heard).startswith("generation 60 Walker2d-v4 ")
+    assert page.run(f"{tooltip}.hidden") is False
+    page.run("document.activeElement.blur()")
+    assert page.run(f"[{tooltip}.hidden, {tooltip}.textContent]") == [True, ""]
+
+
+def saved_csv(page, metric: str) -> list[list[str]]:
+    """What the button below a chart saves."""
+    text = page.run(
+        f"""(async () => {{
+        const chart = clipupReport.charts.find((chart) => chart.metric.key === {metric!r});
+        const make = URL.createObjectURL;
+        let saved;
+        URL.createObjectURL = (blob) => {{ saved = blob; return make.call(URL, blob); }};
+        HTMLAnchorElement.prototype.click = () => {{}};
+        chart.details.open = true;
+        chart.fillTable();
+        chart.details.querySelector('button').click();
+        return saved.text(); }})()"""
+    )
+    return list(csv.reader(io.StringIO(text)))
+
+
+@pytest.mark.parametrize(("generations", "length"), [(1000, 0.02), (60, 0.0003)])
+def test_the_saved_table_has_every_generation_over_time_however_short(
+    page, make_run, tmp_path: Path, generations: int, length: float
+) -> None:
+    times = [round(length * generation, 3) for generation in range(1, generations + 1)]
+    for seed in range(5):
+        path = make_run(tmp_path / f"run-{seed}", generations=generations, seed=seed)
+        clock = [ClockRecord(place + 1, time, 1000.0 + place + seed) for place, time in enumerate(times)]
+        (path / "clock.jsonl").write_bytes(b"".join(map(encode_line, clock)))
+    (tmp_path / "page.html").write_text(make_report([tmp_path]), encoding="utf-8")
+    page.open((tmp_path / "page.html").as_uri())
+    page.run("document.querySelector('#axis-time').click(); document.querySelector('#mode-single').click()")
+    head, *rows = saved_csv(page, "steps_per_second")
+    assert head == ["Time", *(f"run-{seed}" for seed in range(5))]
+    assert [row[0] for row in rows] == [f"{time:g}" for time in times]
+    shown = [[float(cell) for cell in row[1:]] for row in rows]
+    wanted = [[1000.0 + place + seed for seed in range(5)] for place in range(generations)]
+    np.testing.assert_allclose(shown, wanted, atol=generations / 1000 if generations > 900 else 0)
+    note = page.run("document.querySelector('.data-table[open] .table-note').textContent")
+    assert ("one in 5 of 1,000 rows; the CSV has them all" in note) == (generations == 1000)
+    notices = page.run("[...document.querySelectorAll('.notice')].map((notice) => notice.textContent).join()")
+    assert ("scores and times are exact" in notices) == (generations == 1000)
 
 
 def test_thirty_runs_of_a_thousand_generations_stay_small_and_show_their_numbers(
@@ -286,4 +394,6 @@ def test_thirty_runs_of_a_thousand_generations_stay_small_and_show_their_numbers
     found = np.array(store_line(page, "run-07", "interactions", "fitness_mean"))
     expected = np.array([[r.total_interactions, r.fitness_mean] for r in records])
     assert (found[:, 0] == expected[:, 0]).all()
+    clock = read_clock(tmp_path / "run-07" / "clock.jsonl")
+    assert [x for x, _ in store_line(page, "run-07", "time", "speed")] == [line.seconds for line in clock]
     assert found[:, 1] == pytest.approx(expected[:, 1], abs=np.ptp(expected[:, 1]) / 1000)

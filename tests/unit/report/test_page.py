@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,9 +12,9 @@ import pytest
 
 from clipup.cli.main import main
 from clipup.report import load_run, make_report
-from clipup.report.columns import accumulate, columns, increments
+from clipup.report.columns import accumulate, columns, increments, precision
 from clipup.report.commands import repeat_command, train_command
-from clipup.report.figures import CHARTS, band, write_figures
+from clipup.report.figures import CHARTS, axis_unit, band, run_line, write_figures
 from clipup.report.groups import group_runs, setting_rows
 from clipup.report.model import page_data, short_names
 from clipup.report.page import escape_json
@@ -53,6 +54,26 @@ def test_columns_hold_the_records_and_increments_turn_back(write_run: Write, tmp
     assert len(columns(run, first=15)["speed"]) == 5
 
 
+def test_times_stay_exact_where_other_columns_are_rounded(write_run: Write, tmp_path: Path) -> None:
+    path = write_run(tmp_path / "a", generations=1000)
+    seconds = [round(0.0137 * generation, 3) for generation in range(1, 1001)]
+    (path / "clock.jsonl").write_text(
+        "".join(
+            f'{{"generation": {place + 1}, "seconds": {time}, "steps_per_second": 1.0}}\n'
+            for place, time in enumerate(seconds)
+        )
+    )
+    found = accumulate(columns(load_run(path), rounded=True)["milliseconds"])
+    assert found == [round(1000 * time) for time in seconds]
+    assert len(set(found)) == 1000
+
+
+def test_many_runs_leave_less_room_for_their_curves() -> None:
+    assert precision(4_000) == (False, 1)
+    assert precision(30_000, 30) == (True, 1)
+    assert precision(30_000, 1000) == (True, 2)
+
+
 def test_names_are_lengthened_until_they_differ(write_run: Write, tmp_path: Path) -> None:
     runs = [load_run(write_run(tmp_path / folder / "run")) for folder in "ab"]
     assert short_names(runs) == ["a/run", "b/run"]
@@ -72,11 +93,11 @@ def test_names_are_lengthened_until_they_differ(write_run: Write, tmp_path: Path
         {"env": "Walker2d-v4", "rescale_actions": True, "radius": 2.5, "env_options": {"frame skip": 4, "wind": True}},
         {"env": "some.module:Thing-v0", "policy": "mlp:8,8", "population": 50},
         {"env": "Walker2d-v4", "env_options": {"a": "3", "b": "true", "c": "ant.xml", "d": 'say "3"'}},
+        {"env": "Walker2d-v4", "reward_offset": -1e-05, "env_options": {"drift": -2e-07}},
+        {"env": "Walker2d-v4", "reward_offset": -1.5, "target_score": -3e20},
     ],
 )
 def test_the_command_gives_the_same_configuration(given: dict[str, object], capsys: pytest.CaptureFixture[str]) -> None:
-    import shlex
-
     config, _ = resolve(given)
     assert main([*shlex.split(train_command(config))[1:], "--dry-run"]) == 0
     from clipup.runs.resolve import make_config
@@ -94,6 +115,18 @@ def test_the_command_that_repeats_a_run_names_the_module_that_it_imports() -> No
     assert "--import my.envs" in repeat_command(Path("/runs/a"), "my.envs:Thing-v0")
     assert "--import" not in repeat_command(Path("/runs/a"), "Walker2d-v4")
     assert "--import" not in repeat_command(Path("/runs/a"), "pybullet_envs_gymnasium:AntBulletEnv-v0")
+
+
+@pytest.mark.parametrize("cluster", [None, "ray", "auto", "ray://head:10001", "head:6379"])
+def test_the_command_that_repeats_a_run_is_taken_wherever_it_ran(
+    write_run: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str], cluster: str | None
+) -> None:
+    path = write_run(tmp_path / "a", cluster=cluster, reward_offset=-1e-05)
+    run = page_data([load_run(path)])["runs"][0]  # type: ignore[index]
+    assert main([*shlex.split(run["repeat"])[1:], "--dry-run"]) == 0
+    printed, written = capsys.readouterr().out.splitlines(), (path / "config.toml").read_text().splitlines()
+    differing = [line for line in printed if line not in written]
+    assert differing == (['cluster = "none"'] if cluster and ":" in cluster else [])
 
 
 @pytest.mark.parametrize("text", ["</script>", "<!--", "]]>", "\u2028\u2029", "&lt;", "'\"\\"])
@@ -127,6 +160,50 @@ def test_figures_are_written_in_both_formats_and_hold_the_quartiles(write_run: W
     grid, quartiles = band(lines)
     assert grid.tolist() == [1.0, 2.0]
     assert quartiles[:, 0].tolist() == np.percentile([1, 2, 4, 9], [25, 50, 75]).tolist()
+
+
+def test_every_chart_of_the_page_is_a_figure_too() -> None:
+    import clipup.report
+
+    script = (Path(clipup.report.__file__).parent / "static" / "data.js").read_text(encoding="utf-8")
+    assert [chart.field for chart in CHARTS] == re.findall(r"\{ key: '(\w+)'", script)
+
+
+def test_figures_over_time_are_drawn_from_the_clock(write_run: Write, tmp_path: Path) -> None:
+    run = load_run(write_run(tmp_path / "a", generations=20))
+    times, speeds = run_line(run, "steps_per_second", "time")
+    assert times.tolist() == [line.seconds for line in run.clock]
+    assert speeds.tolist() == [line.steps_per_second for line in run.clock]
+    times, scores = run_line(run, "score", "time", unit=60.0)
+    assert times.tolist() == [0.25 * generation / 60 for generation in (5, 10, 15, 20)]
+    assert scores.tolist() == [15.0, 30.0, 45.0, 60.0]
+    assert axis_unit([run], "time") == (1.0, "training time (seconds)")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "unit", "name"),
+    [(0.0, 1.0, "seconds"), (119.0, 1.0, "seconds"), (120.0, 60.0, "minutes"), (9000.0, 3600.0, "hours")],
+)
+def test_the_axis_of_time_has_the_unit_that_the_longest_run_asks_for(
+    write_run: Write, tmp_path: Path, seconds: float, unit: float, name: str
+) -> None:
+    path = write_run(tmp_path / "a", generations=5)
+    (path / "clock.jsonl").write_text(f'{{"generation": 5, "seconds": {seconds}, "steps_per_second": 1.0}}\n')
+    assert axis_unit([load_run(path)], "time") == (unit, f"training time ({name})")
+
+
+def test_a_run_without_a_clock_has_no_figures_over_time(
+    write_run: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_run(tmp_path / "a")
+    words = ["report", str(path), "-o", str(tmp_path / "page.html"), "--figures", str(tmp_path / "figures")]
+    assert main([*words, "--axis", "time", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["figures"]) == 2 * len(CHARTS)
+    (path / "clock.jsonl").unlink()
+    assert main([*words, "--axis", "time"]) == 0
+    assert "no figures: nothing was recorded over time" in capsys.readouterr().err
+    assert main([*words, "--axis", "generations", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["figures"]) == 2 * (len(CHARTS) - 1)
 
 
 def test_the_commands_write_and_say_what_they_wrote(

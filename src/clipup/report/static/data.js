@@ -41,17 +41,18 @@ function addColumns(run, columns, keep) {
     const place = axis ? run.x : run.y;
     const key = axis || name;
     const old = place[key] || [];
-    const added = axis ? accumulate(values, name === 'milliseconds' ? 0.001 : 1) : values.map((v) => (v === null ? NaN : v));
+    const added = axis ? accumulate(values, name === 'milliseconds' ? 1000 : 1) : values.map((v) => (v === null ? NaN : v));
     place[key] = keep ? old.concat(added) : added;
   }
 }
 
-function accumulate(values, scale) {
+/** Sums of increments, in units of `unit`: divided, not multiplied, lest 123 milliseconds be 0.12300000000000001 s. */
+function accumulate(values, unit) {
   let total = 0;
   return values.map((value) => {
     if (value === null) return NaN;
     total += value;
-    return total * scale;
+    return total / unit;
   });
 }
 

@@ -16,10 +16,27 @@ class Store {
     document.getElementById('reset').addEventListener('click', () => this.setDomain(null));
     if (window.matchMedia('(max-width: 700px)').matches && this.data.runs.length > 1) document.getElementById('legend').open = false;
     new ResizeObserver(() => this.later()).observe(document.getElementById('charts'));
-    // Paper has its own width.
-    window.addEventListener('beforeprint', () => { this.pointer.leave(); this.redraw(); });
+    this.listenForPrint();
     this.refresh();
     showVideos(this.data);
+  }
+
+  /** Paper has its own width, and nobody can open anything on it. */
+  listenForPrint() {
+    const closable = () => [...document.querySelectorAll('#legend, #repeat-list details')];
+    let opened = new Set();
+    window.addEventListener('beforeprint', () => {
+      const closed = closable().filter((details) => !details.open);
+      closed.forEach((details) => { details.open = true; });
+      // By key: a live page may make them anew while the dialog is there.
+      opened = new Set([...opened, ...closed.map((details) => details.dataset.key)]);
+      this.pointer.leave();
+      this.redraw();
+    });
+    window.addEventListener('afterprint', () => {
+      for (const details of closable()) if (opened.has(details.dataset.key)) details.open = false;
+      opened.clear();
+    });
   }
 
   /** Show everything anew, after data came. Whoever reads or types meanwhile stays where they are. */

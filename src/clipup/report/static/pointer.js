@@ -94,7 +94,7 @@ class Pointer {
       }
     }
     this.showTooltip(active, x);
-    if (aloud) this.announcer.textContent = this.tooltip.innerText.replaceAll('\n', ' ');
+    if (aloud) this.announcer.textContent = this.tooltip.innerText.replaceAll('\n', ' ') || `${AXES[this.store.view.axis].format(x)}: no value here`;
   }
 
   /** For each series the point nearest to x: for single runs a value of the records, never one in between. */
@@ -144,6 +144,7 @@ class Pointer {
   leave() {
     this.at = null;
     this.tooltip.hidden = true;
+    this.tooltip.replaceChildren(); // a hidden tooltip still has a text to be read aloud
     for (const chart of this.charts) if (chart.overlay) chart.overlay.replaceChildren();
   }
 }

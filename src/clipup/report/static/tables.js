@@ -9,30 +9,46 @@ function table(head, rows, caption) {
   return element('table', {}, caption ? element('caption', { class: 'unseen' }, caption) : null, element('thead', {}, header), element('tbody', {}, ...body));
 }
 
+/** One row per x and, where a series has several points at one x (generations within a millisecond), one for each. */
+function rowsOf(series, low, high) {
+  const rows = new Map();
+  series.forEach((entry, k) => {
+    const counts = new Map();
+    entry.x.forEach((x, i) => {
+      if (x < low || x > high) return;
+      const count = counts.get(x) || 0;
+      counts.set(x, count + 1);
+      if (!rows.has(x)) rows.set(x, []);
+      const same = rows.get(x);
+      if (count === same.length) same.push({ x, places: [] });
+      same[count].places[k] = i;
+    });
+  });
+  return [...rows.values()].flat().sort((one, two) => one.x - two.x);
+}
+
 /** The values of a chart: what its lines are drawn from. */
 function dataTable(chart) {
   const { view } = chart.store;
   const series = chart.series.filter((entry) => entry.x.length);
   const [low, high] = view.domain || chart.store.fullDomain();
-  const xs = [...new Set(series.flatMap((entry) => entry.x))].filter((x) => x >= low && x <= high).sort((a, b) => a - b);
+  const lines = rowsOf(series, low, high);
   const head = [AXES[view.axis].title, ...series.flatMap((entry) => (entry.low ? [`${entry.label}, median`, 'lower quartile', 'upper quartile'] : [entry.label]))];
-  const places = series.map((entry) => new Map(entry.x.map((x, i) => [x, i])));
-  const cellsAt = (x, show) => series.flatMap((entry, k) => {
-    const i = places[k].get(x);
+  const cellsOf = ({ places }, show) => series.flatMap((entry, k) => {
     const values = entry.low ? [entry.y, entry.low, entry.high] : [entry.y];
-    return values.map((column) => (i === undefined ? '' : show(column[i])));
+    return values.map((column) => (places[k] === undefined ? '' : show(column[places[k]])));
   });
-  const step = Math.max(1, Math.ceil(xs.length / TABLE_ROWS));
-  const shown = xs.filter((_, i) => i % step === 0 || i === xs.length - 1);
-  const rows = shown.map((x) => ({ cells: [view.axis === 'time' ? formatTime(x) : formatCount(x), ...cellsAt(x, formatValue)] }));
+  const step = Math.max(1, Math.ceil(lines.length / TABLE_ROWS));
+  const shown = lines.filter((_, i) => i % step === 0 || i === lines.length - 1);
+  const rows = shown.map((line) => ({ cells: [view.axis === 'time' ? formatTime(line.x) : formatCount(line.x), ...cellsOf(line, formatValue)] }));
   const save = element('button', { type: 'button', key: `csv/${chart.metric.key}`, onclick: () => {
     const quoted = (cell) => `"${String(cell).replaceAll('"', '""')}"`;
-    const lines = [head, ...xs.map((x) => [x, ...cellsAt(x, String)])].map((row) => row.map(quoted).join(','));
-    const link = element('a', { href: URL.createObjectURL(new Blob([`${lines.join('\n')}\n`], { type: 'text/csv' })), download: `${chart.metric.key}.csv` });
+    const written = [head, ...lines.map((line) => [line.x, ...cellsOf(line, String)])].map((row) => row.map(quoted).join(','));
+    const link = element('a', { href: URL.createObjectURL(new Blob([`${written.join('\n')}\n`], { type: 'text/csv' })), download: `${chart.metric.key}.csv` });
     link.click();
     URL.revokeObjectURL(link.href);
   } }, 'Save as CSV');
-  const note = step > 1 ? `every ${step}th of ${xs.length} rows; the CSV has them all ` : '';
+  const note = step > 1 ? `one in ${step} of ${formatCount(lines.length)} rows; the CSV has them all ` : '';
   return element('div', {}, element('p', { class: 'table-note' }, note, save), table(head, rows, `${chart.metric.title}, ${AXES[view.axis].title}`));
 }
 

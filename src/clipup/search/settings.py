@@ -190,7 +190,7 @@ def _as_float32(name: str, values: FitnessArray) -> FloatArray:
     # Beyond a sixteenth of the range a candidate could overflow; the search itself checks the same after each step.
     if not (np.isfinite(values).all() and np.abs(values).max() < np.finfo(np.float32).max / 32):
         raise InvalidArgument(
-            f"{name} must be finite and fit float32 with room to spare, got a largest of {np.abs(values).max()!r}"
+            f"{name} must be finite and fit float32 with room to spare, got a largest of {float(np.abs(values).max()):g}"
         )
     result = values.astype(np.float32)
     if name == "stdev" and not (result >= np.finfo(np.float32).tiny).all():

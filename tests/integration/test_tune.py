@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
-import time
 import tomllib
 from pathlib import Path
 
@@ -78,10 +78,54 @@ def test_stopped_in_the_middle_it_goes_on_to_the_same_answer(
     finally:
         process.kill()
         process.communicate()
-    time.sleep(0.1)
     assert not (folder / "best.toml").exists()
     answer, whole = tune(folder, capsys), tune(finished, capsys)
     assert answer["standings"] == whole["standings"] and answer["runs_worth"] == whole["runs_worth"]
+
+
+def test_the_same_command_while_it_runs_is_refused_and_does_it_no_harm(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["tune", ENV, *FLAGS, "--run", str(tmp_path / "twice"), "--json"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "clipup", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stderr is not None
+            assert "after 50 %" in process.stderr.readline()
+            process.send_signal(signal.SIGSTOP)  # so that it cannot end before it is asked again
+            assert main(words) == 2
+            error = capsys.readouterr().err
+            assert f"process {process.pid} is searching here" in error and error.count("\n") == 1
+            process.send_signal(signal.SIGCONT)
+            output, errors = process.communicate()
+        finally:
+            process.kill()
+    assert process.returncode == 0, errors
+    assert json.loads(output)["standings"] == tune(finished, capsys)["standings"]
+
+
+def test_a_journal_whose_last_line_was_cut_short_is_no_obstacle(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = shutil.copytree(finished, tmp_path / "torn")
+    data = (folder / "journal.log").read_bytes()
+    (folder / "journal.log").write_bytes(data[:-25])
+    expected = tune(finished, capsys)["standings"]
+    assert [tune(folder, capsys)["standings"] for _ in range(3)] == [expected] * 3
+
+
+def test_other_further_settings_in_the_same_directory_build_on_its_trials(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = shutil.copytree(finished, tmp_path / "also")
+    scanned = {path.name for path in (folder / "trials").iterdir()}
+    for name in ("radius_factor", "step_ratio"):
+        answer = tune(folder, capsys, "--also", name, "--budget", "7")
+        assert answer["runs_worth"] <= 7
+        new = {path.name for path in (folder / "trials").iterdir()} - scanned
+        assert any(name in trial for trial in new)
+    assert tune(folder, capsys, "--also", "step_ratio", "--budget", "7") == answer
 
 
 def test_a_directory_of_other_settings_is_refused(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from clipup.cli.diagnose import finding_lines
 from clipup.cli.output import note, print_json, say
 from clipup.cli.train import add_setting_flags, given_settings
 from clipup.runs.config import settings
-from clipup.tuning.plan import Point, SearchSettings, planned_cost
+from clipup.tuning.plan import Point, SearchSettings
 from clipup.tuning.trials import Progress
 from clipup.tuning.tune import spread, tune
 
@@ -67,11 +67,10 @@ def run(arguments: argparse.Namespace) -> int:
     plan = SearchSettings(arguments.low, arguments.high, arguments.points, arguments.budget)
     name = next_free(Path(), config.env).name.rpartition("-")[0]
     folder = Path(arguments.run) if arguments.run else Path("runs") / f"tune-{name}"
-    planned = planned_cost(plan, with_extra=bool(arguments.also))
 
     def show(progress: Progress) -> None:
         if not arguments.quiet:
-            note(progress_line(progress, planned))
+            note(progress_line(progress))
 
     try:
         result = tune(config, folder, settings=plan, extra=tuple(arguments.also), report=show)
@@ -114,14 +113,14 @@ def described(point: Point) -> str:
     return ", ".join(f"{name} {value:g}" for name, value in point.settings().items())
 
 
-def progress_line(progress: Progress, planned: float) -> str:
+def progress_line(progress: Progress) -> str:
     """What was just done, how much of all that is, and how long the rest may take."""
-    left = max(0.0, planned - progress.spent) * progress.seconds_per_run
+    left = max(0.0, progress.planned - progress.spent) * progress.seconds_per_run
     rest = "" if not math.isfinite(left) else f", about {duration(left)} left"
     value = f"{progress.value:.5g}" if math.isfinite(progress.value) else "failed"
     return (
-        f"[{progress.spent:4.1f} of about {planned:.0f} runs{rest}] {described(progress.point)}, seed {progress.seed}: "
-        f"{value} after {100 * progress.share:.0f} % of a run"
+        f"[{progress.spent:4.1f} of about {progress.planned:.0f} runs{rest}] "
+        f"{described(progress.point)}, seed {progress.seed}: {value} after {100 * progress.share:.0f} % of a run"
     )
 
 

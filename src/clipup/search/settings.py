@@ -189,9 +189,8 @@ def _check_even(name: str, value: int) -> int:
 def _as_float32(name: str, values: FitnessArray) -> FloatArray:
     # Beyond a sixteenth of the range a candidate could overflow; the search itself checks the same after each step.
     if not (np.isfinite(values).all() and np.abs(values).max() < np.finfo(np.float32).max / 32):
-        raise InvalidArgument(
-            f"{name} must be finite and fit float32 with room to spare, got a largest of {float(np.abs(values).max()):g}"
-        )
+        largest = float(np.abs(values).max())
+        raise InvalidArgument(f"{name} must be finite and fit float32 with room to spare, got a largest of {largest:g}")
     result = values.astype(np.float32)
     if name == "stdev" and not (result >= np.finfo(np.float32).tiny).all():
         raise InvalidArgument(f"stdev must be at least {np.finfo(np.float32).tiny} in float32, got {values.min()!r}")

@@ -2,6 +2,7 @@
 
 Optuna's journal in a file is lines of JSON; of its storages it is one that never unpickles anything. The journal is
 written, and read by the sampler of the further settings; decisions of the search itself come from the runs' records.
+So what a killed session left half written can be cut off. Only one process may have a journal open (see `folder`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from clipup.errors import FileFault, MissingDependency
+from clipup.runs.files import cannot_write
 from clipup.runs.records import Record
 from clipup.tuning.plan import Point
 
@@ -31,6 +33,7 @@ class Journal:
         self._optuna = load_optuna()
         self._optuna.logging.set_verbosity(self._optuna.logging.WARNING)
         journal: Any = importlib.import_module("optuna.storages.journal")
+        _mend(path)
         try:
             backend = journal.JournalFileBackend(str(path), lock_obj=journal.JournalFileOpenLock(str(path)))
             # A backend with snapshots would have them pickled; this one has none, and must not grow any.
@@ -43,12 +46,17 @@ class Journal:
                 load_if_exists=True,
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise FileFault(f"{path}: not a usable Optuna journal: {' '.join(str(error).split())}") from error
+            reason = " ".join(str(error).split())
+            raise FileFault(
+                f"{path}: not a usable Optuna journal: {reason}; remove it and go on, the trials are kept without it"
+            ) from error
         self._seed = seed
         real = self._optuna.distributions.FloatDistribution
         # Wide enough for values beyond the ends, which the search may turn to.
         self._distributions = {"max_speed": real(low / 1e3, high * 1e3, log=True)}
-        self._extra = {name: real(*EXTRA_RANGES[name]) for name in extra}
+        # In this order whatever was asked for first, as the sampler draws one after the other.
+        self._extra = {name: real(*ends) for name, ends in EXTRA_RANGES.items() if name in extra}
+        self._ended: set[tuple[Point, int]] = set()
         self._trials: dict[tuple[Point, int], Any] = {}
         state = self._optuna.trial.TrialState
         while self._study.get_trials(deepcopy=False, states=(state.WAITING,)):
@@ -59,6 +67,8 @@ class Journal:
 
     def record(self, point: Point, seed: int, records: Sequence[Record], value: float, *, complete: bool) -> None:
         """Note how far a trial came, and its value at the end."""
+        if complete and value > float("-inf"):
+            self._ended.add((point, seed))
         if self._is_known(point, seed):
             return
         trial = self._trials.get((point, seed)) or self._begin(point, seed)
@@ -80,13 +90,15 @@ class Journal:
     def suggest(self, point: Point, number: int) -> Point:
         """The n-th variation of `point` in the further settings, from Optuna's sampler.
 
-        It depends on the trials that came to their end before it, and on nothing else: a search that was stopped gets
-        the same. Once given it is noted, as by the time that it is asked for again more trials may have ended.
+        It depends on the trials of this search that came to their end before it, and on nothing else: a search that was
+        stopped gets the same. Once given it is noted, as another version of Optuna may give another. A search over
+        other further settings that was made here before has notes of its own.
         """
+        names = {"max_speed", *self._extra}
         asked = [
             trial
             for trial in self._study.get_trials(deepcopy=False)
-            if trial.user_attrs.get("suggestion") == [point.max_speed, number]
+            if trial.user_attrs.get("suggestion") == [point.max_speed, number] and set(trial.params) == names
         ]
         if asked:
             params = asked[-1].params
@@ -105,7 +117,11 @@ class Journal:
         seed = int(np.random.SeedSequence([self._seed, number]).generate_state(1)[0])
         sampler = self._optuna.samplers.TPESampler(seed=seed, n_startup_trials=2)
         study = self._optuna.create_study(direction="maximize", sampler=sampler)
-        complete = self._study.get_trials(states=(self._optuna.trial.TrialState.COMPLETE,))
+        complete = [
+            trial
+            for trial in self._study.get_trials(states=(self._optuna.trial.TrialState.COMPLETE,))
+            if (Point(**trial.params), trial.user_attrs["seed"]) in self._ended
+        ]
         # Numbers depend on how often the search was stopped; the order of the trials matters to the sampler.
         study.add_trials(sorted(complete, key=lambda trial: (sorted(trial.params.items()), trial.user_attrs["seed"])))
         return study.ask(self._extra).params
@@ -130,6 +146,25 @@ class Journal:
             trial.user_attrs.get("seed") == seed and trial.state.name == "COMPLETE" and trial.params == point.settings()
             for trial in self._study.get_trials(deepcopy=False)
         )
+
+
+def _mend(path: Path) -> None:
+    """Remove what a session leaves that was killed while it wrote: half a line, and Optuna's own lock.
+
+    Optuna would write its next line behind the half one, and could never read the file again; for the lock it would
+    wait half a minute.
+    """
+    try:
+        path.with_name(f"{path.name}.lock").unlink(missing_ok=True)
+        with path.open("r+b") as file:
+            data = file.read()
+            whole = data.rfind(b"\n") + 1
+            if whole < len(data):
+                file.truncate(whole)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise cannot_write(path, error) from error
 
 
 def load_optuna() -> Any:

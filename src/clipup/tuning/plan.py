@@ -24,6 +24,8 @@ PROMOTED = 3 / 8
 """The share of the values of a scan that get a whole run."""
 FINALISTS = ((3, 3), (2, 5))
 """So many values go on until they have so many seeds each."""
+REFINEMENTS = 2
+"""So many neighbours of the best get a whole run."""
 EXTENSIONS = 2
 """How often the range may be extended by a step."""
 CLEARLY = 0.02
@@ -104,21 +106,40 @@ def scan_cost(points: int) -> float:
 
 def planned_cost(settings: SearchSettings, *, with_extra: bool) -> float:
     """About how many whole runs' worth a search takes; at most its budget."""
-    refine = 2 * WHOLE
-    finalists = FINALISTS[0][0] * (FINALISTS[0][1] - 1) + FINALISTS[1][0] * (FINALISTS[1][1] - FINALISTS[0][1])
-    return min(settings.budget, scan_cost(settings.points) + refine + finalists + settings.extra * with_extra)
+    whole = scan_cost(settings.points) + REFINEMENTS + settings.extra * with_extra + _finalists_cost()
+    return min(settings.budget, whole)
+
+
+def _finalists_cost(points: int = FINALISTS[0][0]) -> float:
+    """Whole runs' worth of the further seeds, when so many points were run to the end."""
+    cost, before = 0, 1
+    for count, seeds in FINALISTS:
+        cost += min(count, points) * (seeds - before)
+        before = seeds
+    return cost
 
 
 def search(
-    evaluator: Evaluator, settings: SearchSettings, suggest: Callable[[Point, int], Point] | None = None
+    evaluator: Evaluator,
+    settings: SearchSettings,
+    suggest: Callable[[Point, int], Point] | None = None,
+    expect: Callable[[float], None] | None = None,
 ) -> list[Standing]:
     """Return the points that were run to the end, the best first; the first is the answer.
 
-    `suggest` gives the n-th variation of a point in further settings, where those are searched too.
+    `suggest` gives the n-th variation of a point in further settings, where those are searched too. `expect`
+    is told about how many whole runs' worth it will be in all: at first, and whenever more is known.
     """
+
+    def foresee(more: float) -> None:
+        if expect is not None:
+            expect(min(settings.budget, evaluator.spent() + more))
+
+    extra = 0 if suggest is None else settings.extra
     step = (settings.high / settings.low) ** (1 / (settings.points - 1))
     grid = [Point(_round(settings.low * step**number)) for number in range(settings.points)]
     race = _Race(evaluator, settings.budget)
+    foresee(planned_cost(settings, with_extra=extra > 0))
     race.run(grid)
     for _ in range(EXTENSIONS):
         best = race.best()
@@ -126,14 +147,18 @@ def search(
         outward = {tried[0]: 1 / step, tried[-1]: step}.get(best.max_speed)
         if outward is None or not race.leads_clearly(best):
             break
+        foresee(WHOLE + REFINEMENTS + extra + _finalists_cost())
         race.run([Point(_round(best.max_speed * outward))])
     best = race.best()
+    foresee(REFINEMENTS + extra + _finalists_cost())
     # Neighbours of the best are good by all likelihood, and half a run says too little to tell them apart.
     race.run_whole([Point(_round(best.max_speed / math.sqrt(step))), Point(_round(best.max_speed * math.sqrt(step)))])
     if suggest is not None:
         best = race.best()
-        for number in range(settings.extra):
+        for number in range(extra):
+            foresee(extra - number + _finalists_cost())
             race.run([suggest(best, number)])
+    foresee(_finalists_cost(len(race.complete())))
     return _finalists(evaluator, settings, race)
 
 
@@ -186,11 +211,13 @@ class _Race:
 
     def _ahead(self, points: Sequence[Point]) -> list[Point]:
         """Those of `points` that are among the best of all that were scanned."""
-        there = sorted((values[SCAN_SHARE] for values in self.values.values() if SCAN_SHARE in values), reverse=True)
-        if not there:
+        scanned = [values[SCAN_SHARE] for values in self.values.values() if SCAN_SHARE in values]
+        # Runs that failed set no bar: where most fail, the few that do not would be below it.
+        working = sorted((value for value in scanned if math.isfinite(value)), reverse=True)
+        if not working:
             return []
-        bar = there[_promoted(len(there)) - 1]
-        return [point for point in points if self.values.get(point, {}).get(SCAN_SHARE, -math.inf) >= bar > -math.inf]
+        bar = working[min(_promoted(len(scanned)), len(working)) - 1]
+        return [point for point in points if self.values.get(point, {}).get(SCAN_SHARE, -math.inf) >= bar]
 
 
 def _finalists(evaluator: Evaluator, settings: SearchSettings, race: _Race) -> list[Standing]:

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from clipup.errors import ClipUpError, Diverged, EnvironmentFault
 from clipup.runs.config import RunConfig
-from clipup.runs.records import Record, read_records
-from clipup.runs.rundir import RunDirectory
+from clipup.runs.records import ClockRecord, Record, read_records
+from clipup.runs.rundir import RunDirectory, Status
+from clipup.tracking import RunInfo
 from clipup.training.api import proceed, start
 from clipup.tuning.journal import Journal
 from clipup.tuning.plan import WHOLE, Point
@@ -28,7 +29,10 @@ class Progress:
     value: float
     spent: float
     """Whole runs' worth so far."""
+    planned: float
+    """About how many it will be in all, as things stand."""
     seconds_per_run: float
+    """As measured in this call; nan before anything was trained in it."""
 
 
 class TrialRuns:
@@ -44,7 +48,13 @@ class TrialRuns:
         self._report = report
         self._generations = generations
         self._shares: dict[tuple[Point, int], float] = {}
-        self._seconds, self._worked = 0.0, 0.0
+        self._planned = math.nan
+        self._seconds = 0.0
+        self._trained = _Counter()
+
+    def expect(self, planned: float) -> None:
+        """Be told about how many whole runs' worth the search will take, to pass it on."""
+        self._planned = planned
 
     def spent(self) -> float:
         """Whole runs' worth done, by this session or an earlier one."""
@@ -64,12 +74,13 @@ class TrialRuns:
             started = time.monotonic()
             records = self._train(point, seed, generation, path)
             self._seconds += time.monotonic() - started
-            self._worked += share - before
         self._shares[point, seed] = max(before, share)
         value = run_value(records, generation)
         self._journal.record(point, seed, records, value, complete=share == WHOLE)
-        pace = self._seconds / self._worked if self._worked else math.nan
-        self._report(Progress(point, seed, share, value, self.spent(), pace))
+        # Not from shares: a run that an earlier session left half done, or that failed at once, takes less than those.
+        done = self._trained.generations / self._generations
+        pace = self._seconds / done if done else math.nan
+        self._report(Progress(point, seed, share, value, self.spent(), self._planned, pace))
         return value
 
     def records(self, point: Point, seed: int) -> list[Record]:
@@ -91,12 +102,32 @@ class TrialRuns:
         directory = RunDirectory(path)
         try:
             if directory.config_path.is_file():
-                proceed(config, directory)
+                proceed(config, directory, trackers=[self._trained])
             else:
-                start(config, directory)
+                start(config, directory, trackers=[self._trained])
         except (Diverged, EnvironmentFault) as error:
             self._journal.fail(point, seed, str(error))
         return _known(path)
+
+
+class _Counter:
+    """A tracker that counts the generations trained, those that a resumed run makes again included."""
+
+    def __init__(self) -> None:
+        self.generations = 0
+
+    def begin(self, info: RunInfo) -> None:
+        """Nothing to count yet."""
+
+    def generation(self, record: Record, clock: ClockRecord) -> None:
+        """One more."""
+        self.generations += 1
+
+    def message(self, text: str) -> None:
+        """Nothing to count."""
+
+    def end(self, status: Status) -> None:
+        """Nothing to count."""
 
 
 def run_value(records: list[Record], generation: int) -> float:

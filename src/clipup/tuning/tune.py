@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clipup.diagnosis import Finding, diagnose
-from clipup.errors import FileFault, InvalidArgument, RunExists, StateMismatch
+from clipup.errors import InvalidArgument
 from clipup.report.commands import train_command
-from clipup.runs.config import RunConfig, config_values
+from clipup.rollout import make_engine
+from clipup.runs.config import RunConfig
 from clipup.runs.files import write_atomically
-from clipup.runs.resolve import make_config
-from clipup.runs.toml import format_config, read_toml
+from clipup.runs.toml import format_config
+from clipup.training.setup import make_task
+from clipup.tuning.folder import TRIALS, claimed
 from clipup.tuning.journal import EXTRA_RANGES, Journal
 from clipup.tuning.picture import Dot, write_picture
 from clipup.tuning.plan import Point, SearchSettings, Standing, search
@@ -54,6 +56,7 @@ def tune(
     """Search `max_speed` (and `extra`: "radius_factor", "step_ratio") for the task of `config`.
 
     `path` is a new directory, or one where an earlier call with the same arguments was stopped: then it goes on there.
+    While one call works in it, another is refused. With other `extra`, or more budget, it builds on what was run.
     It ends with ``best.toml``, ``score-by-max-speed.png`` and ``.svg``, Optuna's ``journal.log``, and a run directory
     for each trial under ``trials``.
     """
@@ -61,8 +64,11 @@ def tune(
     for name in extra:
         if name not in EXTRA_RANGES:
             raise InvalidArgument(f"only {' and '.join(EXTRA_RANGES)} can be tuned besides max_speed, got {name!r}")
-    if config.generations is None:
-        raise InvalidArgument("tuning compares runs after the same number of generations: set generations")
+    if config.generations is None or config.generations < 2:
+        raise InvalidArgument(
+            "tuning compares halves of runs, and whole ones, of the same length: set generations, at least 2, got "
+            f"{config.generations}"
+        )
     if config.optimizer != "clipup":
         raise InvalidArgument(f"tuning is for max_speed, which optimizer {config.optimizer!r} does not have")
     folder = Path(path)
@@ -73,7 +79,21 @@ def tune(
     base = dataclasses.replace(
         config, max_speed=1.0, evaluate_every=every, target_score=None, total_interactions=None, time_limit=None
     )
-    _claim(folder, base)
+    if not folder.exists() and config.cluster is None:
+        make_engine(make_task(config), lanes=2).close()  # so that nothing is left of a task that cannot be made
+    with claimed(folder, base):
+        return _search(config, base, folder, settings, extra, report)
+
+
+def _search(
+    config: RunConfig,
+    base: RunConfig,
+    folder: Path,
+    settings: SearchSettings,
+    extra: Sequence[str],
+    report: Callable[[Progress], None] | None,
+) -> TuningResult:
+    generations = base.generations or 0
     journal = Journal(folder / "journal.log", seed=config.seed, low=settings.low, high=settings.high, extra=extra)
     dots: dict[tuple[Point, int], Dot] = {}
 
@@ -82,8 +102,8 @@ def tune(
         if report is not None:
             report(progress)
 
-    trials = TrialRuns(base, folder / "trials", journal, told, generations)
-    standings = search(trials, settings, journal.suggest if extra else None)
+    trials = TrialRuns(base, folder / TRIALS, journal, told, generations)
+    standings = search(trials, settings, journal.suggest if extra else None, trials.expect)
     journal.close()
     best = standings[0]
     found = dataclasses.replace(config, **best.point.settings())  # pyright: ignore[reportArgumentType]
@@ -107,25 +127,3 @@ def spread(standing: Standing) -> float:
         return math.nan
     variance = sum((value - standing.mean) ** 2 for value in standing.values) / (count - 1)
     return math.sqrt(variance / count)
-
-
-def _claim(folder: Path, base: RunConfig) -> None:
-    """Make the directory, or check that it belongs to the same search."""
-    marker = folder / "config.base.toml"
-    if marker.is_file():
-        before = make_config(read_toml(marker))
-        if before != base:
-            old, new = config_values(before), config_values(base)
-            names = [name for name in new if old[name] != new[name]]
-            raise StateMismatch(
-                f"{folder} holds a search with other settings ({', '.join(names)}); "
-                "go on with those, or choose another --run"
-            )
-        return
-    try:
-        if folder.exists() and any(folder.iterdir()):
-            raise RunExists(f"{folder} exists and is not a search that could go on; choose another --run")
-        (folder / "trials").mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileFault(f"{folder}: cannot be made: {error.strerror or error}") from error
-    write_atomically(marker, format_config(base, comment="What all trials of this search share.").encode("utf-8"))

@@ -67,6 +67,8 @@ def test_train_has_a_flag_for_every_setting(capsys):
         (["runs", "nowhere"], "no such directory"),
         (["report", "nowhere", "neither"], "no such directory"),
         (["diagnose", "nowhere"], "no such directory"),
+        (["tune", "CartPol-v1"], "did you mean CartPole-v1"),
+        (["tune", "CartPole-v1", "--generations", "1"], "at least 2, got 1"),
         (["report", "."], "no run in there"),
         (["diagnose", "."], "no run in there"),
         (["report", __file__], "no such directory"),

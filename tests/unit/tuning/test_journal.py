@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from clipup.errors import FileFault
 from clipup.runs.records import Record
 from clipup.tuning.plan import Point
 
@@ -17,8 +20,8 @@ from clipup.tuning.journal import Journal
 SCANNED = (Point(0.1), Point(0.3), Point(1.0))
 
 
-def reopen(path: Path) -> Journal:
-    return Journal(path, seed=0, low=0.003, high=10.0, extra=("radius_factor",))
+def reopen(path: Path, *extra: str) -> Journal:
+    return Journal(path, seed=0, low=0.003, high=10.0, extra=extra or ("radius_factor",))
 
 
 def told(score: float) -> list[Record]:
@@ -71,3 +74,57 @@ def test_a_search_stopped_before_any_line_of_its_journal_goes_on(
         given = vary(journal, 0)
         journal.close()
         assert vary(reopen(path), 0) == given
+
+
+def test_a_journal_whose_last_line_was_cut_short_goes_on(tmp_path: Path) -> None:
+    whole = reopen(tmp_path / "whole.log")
+    scan(whole)
+    given = vary(whole, 0)
+    whole.close()
+    lines = (tmp_path / "whole.log").read_bytes().splitlines(keepends=True)
+    for count, line in enumerate(lines):
+        path = tmp_path / f"{count}.log"
+        path.write_bytes(b"".join(lines[:count]) + line[: len(line) // 2])
+        for _ in range(2):
+            journal = reopen(path)
+            scan(journal)
+            assert vary(journal, 0) == given
+            journal.close()
+        assert all(isinstance(json.loads(line), dict) for line in path.read_bytes().splitlines())
+
+
+def test_a_lock_that_a_killed_session_left_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reopen(tmp_path / "killed.log")
+    monkeypatch.setattr(time, "sleep", lambda seconds: pytest.fail("waited"))
+    left = tmp_path / "killed.log.lock"
+    left.touch()
+    reopen(tmp_path / "killed.log")
+    assert not left.exists()
+
+
+def test_a_journal_damaged_in_the_middle_is_refused_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "damaged.log"
+    scan(reopen(path))
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:3], b"nonsense\n", *lines[3:]]))
+    with pytest.raises(FileFault, match="remove it and go on") as caught:
+        reopen(path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("other", [("step_ratio",), ("radius_factor", "step_ratio")])
+def test_a_search_over_other_further_settings_is_given_what_it_would_be_on_its_own(
+    tmp_path: Path, other: tuple[str, ...]
+) -> None:
+    alone = reopen(tmp_path / "alone.log", *other)
+    scan(alone)
+    expected = [vary(alone, number) for number in range(4)]
+    before = reopen(tmp_path / "both.log")
+    scan(before)
+    given = [vary(before, number) for number in range(4)]
+    after = reopen(tmp_path / "both.log", *reversed(other))
+    scan(after)
+    assert [vary(after, number) for number in range(4)] == expected
+    again = reopen(tmp_path / "both.log")
+    scan(again)
+    assert [vary(again, number) for number in range(4)] == given

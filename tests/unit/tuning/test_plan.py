@@ -96,6 +96,17 @@ def test_runs_that_fail_lose() -> None:
     assert answer.point.max_speed < 0.2 and math.isfinite(answer.mean)
 
 
+@pytest.mark.parametrize(("low", "high"), [(0.0, 0.02), (0.0, 0.004), (0.25, 0.35)])
+def test_the_few_values_that_work_are_found_where_most_fail(low: float, high: float) -> None:
+    runs = MadeUp(lambda speed, share: 100 * share if low < speed < high else -math.inf)
+    answer = search(runs, SearchSettings())[0]
+    assert low < answer.point.max_speed < high and answer.mean == 100
+    scanned = [point for point, seed, share in runs.log if seed == 0 and share == 0.5]
+    working = {point for point in scanned[:8] if low < point.max_speed < high}
+    assert 1 <= len(working) <= 2
+    assert all(runs.shares[point, 0] == 1.0 for point in working)
+
+
 class Deceptive(MadeUp):
     """Runs whose value also depends on the seed, in a way that is given."""
 
@@ -175,6 +186,48 @@ def test_further_settings_are_searched_about_the_best_speed() -> None:
 def test_impossible_settings_are_refused(settings: dict[str, float], message: str) -> None:
     with pytest.raises(InvalidArgument, match=message):
         SearchSettings(**settings)
+
+
+class Watched(MadeUp):
+    """Runs that note, after each, how much the search said that it would take."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(task)
+        self.planned = math.nan
+        self.left: list[float] = []
+
+    def expect(self, planned: float) -> None:
+        self.planned = planned
+
+    def value(self, point: Point, seed: int, share: float) -> float:
+        value = super().value(point, seed, share)
+        self.left.append(self.planned - self.spent())
+        return value
+
+
+@pytest.mark.parametrize("best", [0.1, 0.0005, 50.0, 500.0])
+@pytest.mark.parametrize("budget", [20.0, 30.0])
+def test_what_is_left_counts_extensions_of_the_range_and_is_nothing_only_at_the_end(best: float, budget: float) -> None:
+    runs = Watched(hill(best))
+    search(runs, SearchSettings(budget=budget), expect=runs.expect)
+    assert min(runs.left) >= 0 and runs.left[0] == planned_cost(SearchSettings(budget=budget), with_extra=False) - 0.5
+    if runs.spent() + 3 < budget:  # with less, finalists go without their last seeds
+        assert runs.left[-10:] == list(range(9, -1, -1))
+    assert all(left > 0 for left in runs.left[:-1])
+
+
+def test_what_is_left_counts_no_finalists_that_failed() -> None:
+    runs = Watched(lambda speed, share: 100 * share if 0.25 < speed < 0.35 else -math.inf)
+    search(runs, SearchSettings(), expect=runs.expect)
+    assert runs.left[-4:] == [3, 2, 1, 0]
+
+
+def test_what_is_left_counts_the_further_settings() -> None:
+    runs = Watched(hill(0.1))
+    search(
+        runs, SearchSettings(budget=40), lambda point, number: Point(point.max_speed, 10.0 + number), expect=runs.expect
+    )
+    assert runs.planned == runs.spent() and all(left > 0 for left in runs.left[:-1])
 
 
 def test_the_plan_fits_its_default_budget() -> None:

@@ -2,14 +2,13 @@
 
 A rule gets the runs that may count: for final scores those that made the paper's full number of generations, for
 speeds those that went far enough to have settled. It returns what ours is, an interval where there is one, and whether
-that agrees with the paper.
+that agrees with the paper. The rules about speeds are in `clipup.reproduction.speeds`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,30 +24,14 @@ from clipup.evaluation.intervals import (
 from clipup.optimizers import ClipUp
 from clipup.reproduction.curves import median_curve
 from clipup.reproduction.experiments import SCALES
+from clipup.reproduction.finding import Finding, Groups, Rule
 from clipup.reproduction.results import GroupResult
+from clipup.reproduction.speeds import SPEED_RULES
 from clipup.reproduction.targets import Claim
 from clipup.search import PGPE
 
-SETTLED_AFTER = 100
-"""Generations after which a speed counts as settled: the paper's curves are flat long before."""
-SETTLED_FOR = 50
-"""Generations beyond that without which nothing is said."""
 CLOSE_PERCENT = 10.0
 """Means that are closer than that, in percent, count as equal."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What a rule found."""
-
-    ours: str
-    interval: str
-    agrees: bool | None
-    """None while nothing can be said: the runs have to go on, or are too few for how much they scatter."""
-
-
-Groups = dict[str, GroupResult]
-Rule = Callable[[Claim, Groups], Finding]
 
 
 def mean_score(claim: Claim, groups: Groups) -> Finding:
@@ -181,44 +164,6 @@ def better(claim: Claim, groups: Groups) -> Finding:
     return Finding(found, f"difference {_range(interval, '.0f')} (90 %)", agrees)
 
 
-def first_speed(claim: Claim, groups: Groups) -> Finding:
-    """The first update's size equals the published one to four digits, in every run."""
-    speeds = [run.speeds[0] for run in groups[claim.groups[0]].runs]
-    agrees = bool(np.allclose(speeds, claim.number("published"), rtol=1e-4, atol=0.0))
-    return Finding(f"{np.median(speeds):.4g}", _extremes(speeds), agrees)
-
-
-def settled_speed(claim: Claim, groups: Groups) -> Finding:
-    """The middle half of the speeds after the first 100 generations lies in the published range."""
-    speeds = _settled(groups[claim.groups[0]])
-    low, middle, high = (float(value) for value in np.percentile(speeds, [25, 50, 75]))
-    agrees = claim.number("low") <= low and high <= claim.number("high")
-    return Finding(f"{middle:.4g}", f"{low:.4g} … {high:.4g} (middle half)", agrees)
-
-
-def highest_speed(claim: Claim, groups: Groups) -> Finding:
-    """The median over runs of the highest speed lies in the given range; too low only counts in finished runs."""
-    runs = groups[claim.groups[0]].runs
-    peaks = [max(run.speeds) for run in runs]
-    middle = float(np.median(peaks))
-    agrees = claim.number("low") <= middle <= claim.number("high")
-    may_rise = middle < claim.number("low") and not all(run.complete for run in runs)
-    return Finding(f"{middle:.4g}", _extremes(peaks), None if may_rise else agrees)
-
-
-def starts_fast(claim: Claim, groups: Groups) -> Finding:
-    """In every run the largest of the first ten updates is more than twice the settled speed."""
-    runs = groups[claim.groups[0]].runs
-    ratios = [max(run.speeds[:10]) / float(np.median(run.speeds[SETTLED_AFTER:])) for run in runs]
-    return Finding(f"{min(ratios):.2f} times the settled speed", _extremes(ratios), min(ratios) > 2.0)
-
-
-def faster(claim: Claim, groups: Groups) -> Finding:
-    """The first group's settled median speed exceeds the second's."""
-    first, second = (float(np.median(_settled(groups[name]))) for name in claim.groups)
-    return Finding(f"{first:.4g} against {second:.4g}", "", first > second)
-
-
 def median_reaches(claim: Claim, groups: Groups) -> Finding:
     """The median over runs, taken at equal interactions, reaches the threshold within the published number."""
     grid, middle = median_curve(groups[claim.groups[0]])
@@ -248,7 +193,7 @@ def defaults(claim: Claim, groups: Groups) -> Finding:
     return Finding(f"{step:g} v, {momentum:g}, {radius:g} v", "", (step, momentum, radius) == (0.5, 0.9, 15.0))
 
 
-RULES: dict[str, Rule] = {
+RULES: Mapping[str, Rule] = {
     "defaults": defaults,
     "mean": mean_score,
     "even": even,
@@ -261,18 +206,10 @@ RULES: dict[str, Rule] = {
     "earlier": earlier,
     "reduction": reduction,
     "better": better,
-    "first-speed": first_speed,
-    "settled-speed": settled_speed,
-    "highest-speed": highest_speed,
-    "starts-fast": starts_fast,
-    "faster": faster,
+    **SPEED_RULES,
     "median-reaches": median_reaches,
     "median-stays": median_stays,
 }
-SPEED_RULES = {"first-speed": 1} | dict.fromkeys(
-    ("settled-speed", "highest-speed", "starts-fast", "faster"), SETTLED_AFTER + SETTLED_FOR
-)
-"""Rules about speeds, and the generations that a run needs before it counts for them."""
 
 
 def _percents(groups: list[GroupResult]) -> list[float]:
@@ -313,16 +250,8 @@ def _interactions(group: GroupResult, claim: Claim) -> tuple[list[float], int]:
     return counts, reached.count(None)
 
 
-def _settled(group: GroupResult) -> list[float]:
-    return [speed for run in group.runs for speed in run.speeds[SETTLED_AFTER:]]
-
-
 def _range(interval: Interval, form: str) -> str:
     return f"{interval.low:{form}} … {interval.high:{form}}"
-
-
-def _extremes(values: list[float]) -> str:
-    return f"{min(values):.4g} … {max(values):.4g} (all)"
 
 
 def _spread(stdev: float, form: str = ".0f") -> str:

@@ -6,8 +6,10 @@ import dataclasses
 from dataclasses import dataclass
 
 from clipup.errors import FileFault
+from clipup.reproduction.finding import Finding
 from clipup.reproduction.results import GroupResult, Results
-from clipup.reproduction.rules import RULES, SPEED_RULES, Finding
+from clipup.reproduction.rules import RULES
+from clipup.reproduction.speeds import generations_needed
 from clipup.reproduction.targets import Claim, claims_of
 
 AGREES, DIFFERS, NOT_ENOUGH = "agrees", "differs", "not enough runs"
@@ -48,15 +50,15 @@ def judge(claim: Claim, results: Results) -> Verdict:
     undecided = count < claim.needs or finding.agrees is None
     verdict = NOT_ENOUGH if undecided else (AGREES if finding.agrees else DIFFERS)
     published = claim.published if isinstance(claim.published, str) else f"{claim.published:g}"
-    interval = finding.interval if count > 1 or claim.rule in SPEED_RULES else ""  # one run has none
+    interval = finding.interval if count > 1 or generations_needed(claim.rule) else ""  # one run has none
     return Verdict(claim.text, claim.where, published, finding.ours, interval, count, claim.runs, verdict)
 
 
 def _counting(group: GroupResult, claim: Claim, results: Results) -> GroupResult:
     if results.changes:
         runs = ()
-    elif claim.rule in SPEED_RULES:
-        runs = tuple(run for run in group.runs if len(run.speeds) >= SPEED_RULES[claim.rule])
+    elif (needed := generations_needed(claim.rule)) is not None:
+        runs = tuple(run for run in group.runs if len(run.speeds) >= needed)
         if not results.as_published:  # done with what was asked for, but not with what the paper did
             runs = tuple(dataclasses.replace(run, complete=False) for run in runs)
     else:

@@ -92,6 +92,12 @@ def test_same_bits_for_any_threads_any_split_alone_and_twice(case: Case) -> None
         assert alone.fitness[0] == whole.fitness[row], "alone"
 
 
+def test_the_layout_of_the_parameters_in_memory_changes_nothing(case: Case) -> None:
+    whole = case.run(case.engines[0])
+    case.parameters = np.asfortranarray(case.parameters)
+    assert bits(case.run(case.engines[0])) == bits(whole)
+
+
 def test_other_generations_before_change_nothing(case: Case) -> None:
     fresh = case.run(case.engines[0], generation=6)
     other = case.engine()

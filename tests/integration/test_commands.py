@@ -245,3 +245,38 @@ def test_commands_survive_damaged_files(clipup, run, tmp_path, number):
         done = clipup(*words)
         assert done.returncode == 2 and "Traceback" not in done.stderr
         assert done.stderr.splitlines()[-1].startswith("clipup: ")
+
+
+@pytest.mark.parametrize("name", ["clipup", "multiprocessing", "numpy"])
+def test_nothing_is_imported_from_the_directory_that_one_is_in(run, tmp_path, name):
+    (tmp_path / f"{name}.py").write_text(f"open('{tmp_path / 'ran'}', 'w')")
+    start = [sys.executable, "-P", "-m", "clipup"]
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    training = [*map(str, QUICK), "--engine", "gymnasium", "--workers", "2", "--run", str(tmp_path / "run")]
+    done = subprocess.run(
+        [*start, *training], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    probe = "from clipup.evaluation import graphics; graphics._works('Ant-v4')"
+    subprocess.run([sys.executable, "-P", "-c", probe], cwd=tmp_path, env=environment, capture_output=True, check=True)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_more_generations_are_counted_from_those_that_were_made(clipup, start_clipup, tmp_path):
+    words = [
+        *QUICK,
+        "--generations",
+        "none",
+        "--total-interactions",
+        10**9,
+        "--checkpoint-seconds",
+        0,
+        "--run",
+        "endless",
+    ]
+    process = start_clipup(*words)
+    while len(list((tmp_path / "endless" / "checkpoints").glob("*"))) < 3:
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    assert clipup("resume", "endless", "--generations", "+2", "--quiet").returncode == 0

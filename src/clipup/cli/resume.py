@@ -8,7 +8,7 @@ from clipup.cli.arguments import add_output_flags
 from clipup.cli.running import carry_out, comment
 from clipup.cli.train import add_setting_flags, given_settings
 from clipup.runs.config import CHANGEABLE, settings
-from clipup.training.api import change_config, check_limit, proceed
+from clipup.training.api import change_config, check_limit, generations_made, proceed
 
 DESCRIPTION = """Go on with a run from its newest good checkpoint, to the same bits as if it had never stopped.
 
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     config = directory.read_config()
     more = arguments.generations
     if isinstance(more, str) and more.startswith("+") and more[1:].isdecimal():
-        before = directory.read_status().generation if config.generations is None else config.generations
+        before = generations_made(directory) if config.generations is None else config.generations
         arguments.generations = str(before + int(more[1:]))
     given = given_settings(arguments)
     changed = change_config(config, given)

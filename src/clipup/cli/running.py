@@ -70,7 +70,7 @@ def next_steps(result: TrainingResult) -> str:
     further = {
         "generations": f"--generations +{max(1, result.generation)}",
         "interactions": f"--total-interactions {2 * result.total_interactions}",
-        "seconds": "--time-limit none",
+        "seconds": f"--time-limit {2 * (result.config.time_limit or 0):g}",
     }.get(result.reason.rpartition(" ")[2], "--target-score none")
     if not result.generation:
         return f"next: clipup resume {result.path} {further}"

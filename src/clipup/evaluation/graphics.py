@@ -51,7 +51,7 @@ def needed(task: Task) -> bool:
 
 @cache
 def _works(env: str) -> bool:
-    probe = [sys.executable, "-c", _PROBE, env]
+    probe = [sys.executable, "-P", "-c", _PROBE, env]  # -P: nothing is imported from where one happens to be
     try:
         return subprocess.run(probe, capture_output=True, timeout=PROBE_SECONDS, check=False).returncode == 0
     except (OSError, subprocess.TimeoutExpired):

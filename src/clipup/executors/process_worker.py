@@ -19,6 +19,7 @@ from clipup.executors.worker import Worker, pack_error
 READY, SUBJECT, RANGE, DONE, ERROR = range(1, 6)
 
 HEADER = struct.Struct("<BIQId")  # kind, job, start, number of indices, seconds
+SAFE_PATH, OURS = "PYTHONSAFEPATH", "clipup"  # any value turns it on; this one says that it is for workers alone
 _PR_SET_PDEATHSIG = 1
 
 
@@ -28,6 +29,8 @@ def main(connection: Connection, setup: bytes, die_with_parent: bool) -> None:
     # more results, and then ends its workers.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
+    if os.environ.get(SAFE_PATH) == OURS:
+        del os.environ[SAFE_PATH]  # an environment's own processes are as their user means them
     _end_with_parent(by_kernel=die_with_parent)
     # Workers are daemonic, so that they end with their trainer; their environments may have processes all the same.
     multiprocessing.current_process()._config["daemon"] = False  # pyright: ignore

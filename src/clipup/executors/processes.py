@@ -20,7 +20,7 @@ from pathlib import Path
 from clipup.errors import InvalidArgument, NoProcesses
 from clipup.executors import process_worker
 from clipup.executors.crew import Assignment, Event, Failed, Finished, Joined, Lost
-from clipup.executors.process_worker import DONE, HEADER, RANGE, READY, SUBJECT
+from clipup.executors.process_worker import DONE, HEADER, OURS, RANGE, READY, SAFE_PATH, SUBJECT
 from clipup.executors.work import Setup, Subject
 from clipup.executors.worker import unpack_error
 
@@ -142,7 +142,7 @@ class ProcessCrew:
             process = self._context.Process(
                 target=process_worker.main, args=(theirs, self._setup, by_kernel), name="clipup-worker", daemon=True
             )
-            with _one_thread():
+            with _worker_environment():
                 process.start()
             theirs.close()
             self._count += 1
@@ -208,10 +208,16 @@ def _cause(code: int) -> str:
 
 
 @contextmanager
-def _one_thread() -> Generator[None]:
-    """Let a process that is started here use one thread for linear algebra, from its first import of numpy on."""
-    before = {name: os.environ.get(name) for name in _THREADS}
-    os.environ.update(dict.fromkeys(_THREADS, "1"))
+def _worker_environment() -> Generator[None]:
+    """Let a process that is started here use one thread for linear algebra, from its first import of numpy on.
+
+    And let it import nothing from the directory that it happens to be started in, until it has the paths of this one.
+    """
+    wanted: dict[str, str] = dict.fromkeys(_THREADS, "1")
+    if not os.environ.get(SAFE_PATH):
+        wanted[SAFE_PATH] = OURS
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
     try:
         yield
     finally:

@@ -98,7 +98,10 @@ def decode(data: bytes, *, source: str = "safetensors data", require_digest: boo
         raw = np.frombuffer(body[entry.start : entry.stop], dtype=entry.dtype)
         if entry.dtype == np.bool_ and raw.size and int(raw.view(np.uint8).max()) > 1:
             raise FileFault(f"{source}: tensor {entry.name!r} holds bytes that are neither true nor false")
-        tensors[entry.name] = raw.reshape(entry.shape).copy()
+        try:
+            tensors[entry.name] = raw.reshape(entry.shape).copy()
+        except ValueError as error:  # no bytes, but sizes beyond any array
+            raise FileFault(f"{source}: tensor {entry.name!r} cannot have the shape {entry.shape}") from error
     if DIGEST_KEY in metadata:
         expected = metadata.pop(DIGEST_KEY)
         if _digest(tensors, metadata) != expected:

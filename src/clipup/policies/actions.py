@@ -10,9 +10,13 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from clipup.errors import InvalidArgument
+from clipup.errors import InvalidArgument, one_line
 
 AnyArray = NDArray[np.generic]
+
+
+_WHOLE = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+_DTYPES = {name: np.dtype(name) for name in ("float16", "float32", "float64", *_WHOLE)}
 
 
 @dataclass(frozen=True)
@@ -52,9 +56,12 @@ class Actions:
             raise InvalidArgument(f"kind of actions must be 'box' or 'discrete', got {self.kind!r}")
         if self.size < 1:
             raise InvalidArgument(f"size of actions must be at least 1, got {self.size}")
+        if not -(2**63) <= self.start < 2**63 - self.size:
+            raise InvalidArgument("start of actions must fit 64 bits, got more")
         if self.kind == "discrete":
             return
-        if len(self.low) != self.size or len(self.high) != self.size or math.prod(self.shape) != self.size:
+        fits = math.prod(self.shape) == self.size and min(self.shape, default=1) > 0
+        if len(self.low) != self.size or len(self.high) != self.size or not fits:
             raise InvalidArgument(
                 f"a box of {self.size} numbers needs as many bounds and such a shape, got {len(self.low)} low, "
                 f"{len(self.high)} high, shape {self.shape}"
@@ -100,10 +107,9 @@ class Actions:
         """Return the actions that `to_dict` described."""
         try:
             kind = cast(Literal["box", "discrete"], fields["kind"])
-            dtype = np.dtype(str(fields["dtype"]))
+            # By its name alone: numpy would read other texts as expressions.
+            dtype = _DTYPES[str(fields["dtype"])]
             low, high = cast(list[float | None], fields["low"]), cast(list[float | None], fields["high"])
-            if dtype.kind not in "fiu":
-                raise InvalidArgument(f"dtype of actions must be a number, got {dtype}")
             return cls(
                 kind,
                 int(cast(int, fields["size"])),
@@ -114,8 +120,8 @@ class Actions:
                 int(cast(int, fields["start"])),
                 dtype.name,
             )
-        except (KeyError, TypeError, ValueError) as error:
-            raise InvalidArgument(f"not a description of actions: {error}") from error
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise InvalidArgument(f"not a description of actions: {one_line(error)}") from error
 
     def converter(self) -> Converter:
         """Return a callable that turns outputs (n, size) into actions, with the bounds prepared once."""

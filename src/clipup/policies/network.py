@@ -89,11 +89,14 @@ class Network:
         )
 
     def describe(self) -> str:
-        """Return the short form: ``linear`` (no bias), ``linear-bias``, ``mlp:64,64`` or ``mlp:64,64:relu``."""
+        """Return the short form: ``linear`` (no bias), ``linear-bias``, ``mlp:64,64`` or ``mlp:64,64:relu``.
+
+        A multilayer perceptron without bias, which `parse` has no form for, is marked ``(no bias)``.
+        """
         if not self.hidden:
             return "linear-bias" if self.bias else "linear"
         suffix = "" if self.activation == "tanh" else f":{self.activation}"
-        return "mlp:" + ",".join(str(size) for size in self.hidden) + suffix
+        return "mlp:" + ",".join(str(size) for size in self.hidden) + suffix + ("" if self.bias else " (no bias)")
 
     @property
     def layers(self) -> tuple[Layer, ...]:

@@ -7,6 +7,7 @@ The observation that ends an episode is never acted on and does not count.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -177,11 +178,14 @@ class Normalizer:
         missing = {"count", "mean", "m2"} - set(state)
         if missing:
             raise StateMismatch(f"a normalizer's state needs count, mean and m2; missing: {', '.join(sorted(missing))}")
-        mean = np.array(state["mean"], dtype=np.float64)
-        m2 = np.array(state["m2"], dtype=np.float64)
-        count = np.array(state["count"])
-        if mean.shape != (self.size,) or m2.shape != (self.size,) or count.shape != ():
+        try:
+            mean = np.array(state["mean"], dtype=np.float64)
+            m2 = np.array(state["m2"], dtype=np.float64)
+            count = operator.index(np.array(state["count"]).item())
+        except (TypeError, ValueError, OverflowError) as error:
+            raise StateMismatch(f"a normalizer's state must be numbers, its count a whole one: {error}") from error
+        if mean.shape != (self.size,) or m2.shape != (self.size,):
             raise StateMismatch(f"a normalizer of size {self.size} got mean {mean.shape} and m2 {m2.shape}")
-        if int(count) < 0 or not (np.isfinite(mean).all() and np.isfinite(m2).all() and (m2 >= 0).all()):
+        if count < 0 or not (np.isfinite(mean).all() and np.isfinite(m2).all() and (m2 >= 0).all()):
             raise StateMismatch("a normalizer's state must be finite, its count and m2 not negative")
-        self._mean, self._m2, self.count = mean, m2, int(count)
+        self._mean, self._m2, self.count = mean, m2, count

@@ -150,7 +150,7 @@ class Schedule:
         config = run.config if run.config.cluster is not None else replace(run.config, workers=self._threads)
         with errors.open("wb") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "clipup.reproduction.worker", str(path)],
+                [sys.executable, "-P", "-m", "clipup.reproduction.worker", str(path)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=log,

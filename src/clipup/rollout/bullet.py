@@ -21,11 +21,14 @@ _BULK_READS = {"getLinkState": "getLinkStates", "getJointState": "getJointStates
 
 
 def quicken(environment: Any) -> None:
-    """Make the PyBullet client of an environment that was reset once answer faster; others are left alone.
+    """Make the client of one of PyBullet's own environments, reset once, answer faster; others are left alone.
 
     What is read is remembered until anything else is called, so nothing can be out of date; links and joints are read
     all at once. Each function is bound once.
     """
+    # Only those that go through their client for everything: what reaches PyBullet past it would be remembered wrong.
+    if not type(environment.unwrapped).__module__.startswith("pybullet_envs_gymnasium."):
+        return
     client = getattr(environment.unwrapped, "_p", None)
     library = sys.modules.get("pybullet_utils.bullet_client")
     if client is None or library is None or type(client) is not library.BulletClient:

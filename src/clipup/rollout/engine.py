@@ -60,7 +60,27 @@ class Engine(Protocol):
         collect_moments: bool = False,
         stream: Stream = "training",
     ) -> Outcomes:
-        """Evaluate candidates ``first … first + n - 1`` of a generation, whose parameters are the rows given."""
+        """Evaluate candidates ``first … first + n - 1`` of a generation, whose parameters are the rows given.
+
+        Parameters
+        ----------
+        network
+            The policy that the parameters are of.
+        parameters
+            One candidate a row, of shape ``(n, network.parameter_count)``.
+        seed
+            The run's, from 0 to 2**64 - 1.
+        generation
+            The generation's number; with `seed`, `first` and `stream` it decides the random starts.
+        first
+            The index within its generation of the candidate in the first row.
+        statistics
+            What observations are normalized by; None leaves them as they are.
+        collect_moments
+            Whether the outcomes hold the moments of each candidate's observations.
+        stream
+            ``"training"`` or ``"evaluation"``: their random starts have nothing to do with each other.
+        """
         ...
 
     def close(self) -> None:

@@ -15,7 +15,10 @@ from clipup.rollout.seeding import Stream, stream_number
 
 @dataclass(frozen=True)
 class Request:
-    """The arguments of `Engine.evaluate`, in one piece."""
+    """The arguments of `Engine.evaluate`, in one piece, the parameters row by row in memory.
+
+    Another layout would take another way through the linear algebra, to other bits.
+    """
 
     network: Network
     parameters: NDArray[np.float32]
@@ -25,6 +28,9 @@ class Request:
     statistics: Statistics | None
     collect_moments: bool
     stream: Stream
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parameters", np.ascontiguousarray(self.parameters))
 
     def check(self, observation_size: int, action_size: int) -> None:
         """Raise `InvalidArgument` where the request cannot be run on a task of these sizes."""

@@ -162,6 +162,14 @@ def state_value(state: Mapping[str, StateValue], name: str) -> float:
     return value
 
 
+def whole_value(state: Mapping[str, StateValue], name: str) -> int:
+    """A count of a state by name, or FileFault."""
+    value = state.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
+        raise FileFault(f"the checkpoint has no whole number {name!r}")
+    return value
+
+
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()

@@ -20,6 +20,8 @@ from clipup.runs.suggestions import did_you_mean
 Scalar = str | int | float | bool
 Value = Scalar | None | Mapping[str, Scalar]
 
+MANY = 10**9
+"""More of anything than a machine could hold: past it, arrays could not even be asked for."""
 OPTIMIZERS = ("clipup", "adam", "noclip")
 SHAPINGS = ("centered-rank", "raw", "reward-normalized")
 ENGINES = ("auto", "envpool", "gymnasium")
@@ -69,7 +71,7 @@ class RunConfig:
     max_episode_steps: int | None = _setting(
         None, Setting("task", "cut training episodes after so many steps", at_least=1)
     )
-    episodes: int = _setting(1, Setting("task", "training episodes per candidate", at_least=1))
+    episodes: int = _setting(1, Setting("task", "training episodes per candidate", at_least=1, at_most=MANY))
     episode_seeds: str = _setting(
         "independent",
         Setting(
@@ -80,7 +82,13 @@ class RunConfig:
         False, Setting("task", "stretch policy outputs of -1..1 over the action range instead of only clipping them")
     )
     lanes: int = _setting(
-        256, Setting("task", "EnvPool: environments side by side; part of what is computed, so fixed here", at_least=1)
+        256,
+        Setting(
+            "task",
+            "EnvPool: environments side by side; part of what is computed, so fixed here",
+            at_least=1,
+            at_most=MANY,
+        ),
     )
 
     policy: str = _setting("linear-bias", Setting("policy", "linear, linear-bias, or mlp:64,64 (tanh layers)"))
@@ -100,9 +108,12 @@ class RunConfig:
     momentum: float = _setting(
         0.9, Setting("search", "momentum of clipup and noclip, less than 1", at_least=0, at_most=1)
     )
-    population: int = _setting(200, Setting("search", "candidates per generation (even)", at_least=2))
+    population: int = _setting(200, Setting("search", "candidates per generation (even)", at_least=2, at_most=MANY))
     population_max: int | None = _setting(
-        None, Setting("search", "how far a generation may grow; default: 8 * population", at_least=2, unset="auto")
+        None,
+        Setting(
+            "search", "how far a generation may grow; default: 8 * population", at_least=2, at_most=MANY, unset="auto"
+        ),
     )
     interactions: int | None = _setting(
         None, Setting("search", "grow a generation until it made so many environment steps", at_least=1)
@@ -135,7 +146,9 @@ class RunConfig:
     evaluate_every: int = _setting(
         5, Setting("evaluation", "evaluate the center every so many generations; 0: only at the end", at_least=0)
     )
-    evaluation_episodes: int = _setting(16, Setting("evaluation", "episodes of an evaluation", at_least=1))
+    evaluation_episodes: int = _setting(
+        16, Setting("evaluation", "episodes of an evaluation", at_least=1, at_most=MANY)
+    )
 
     workers: int | None = _setting(
         None, Setting("execution", "threads (EnvPool) or processes (Gymnasium)", at_least=1, unset="auto")
@@ -219,6 +232,8 @@ def check_value(name: str, value: object) -> Value:
         return _check_options(value)
     if name == "time_limit" and isinstance(value, str):
         value = _seconds(value)
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise InvalidArgument(f"{name} must be below 2**63 in size, got more")
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
+from typing import IO, cast
 
 from clipup.errors import FileFault
 
@@ -19,7 +20,7 @@ def write_atomically(path: Path, data: bytes) -> None:
     """
     temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
     try:
-        with temporary.open("wb") as file:
+        with open_own(temporary, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -29,6 +30,15 @@ def write_atomically(path: Path, data: bytes) -> None:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise cannot_write(path, error) from error
+
+
+def open_own(path: Path, mode: str, *, buffering: int = -1) -> IO[bytes]:
+    """Open a file for writing that is where it says: a link, in a directory from elsewhere, could lead to any file."""
+
+    def opener(name: str, flags: int) -> int:
+        return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+
+    return cast("IO[bytes]", open(path, mode, buffering=buffering, opener=opener))
 
 
 def sync_directory(directory: Path) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from clipup.errors import FileFault
-from clipup.runs.files import cannot_write
+from clipup.runs.files import cannot_write, open_own
 
 LINE_LIMIT = 64 * 1024
 
@@ -131,7 +131,7 @@ class LineFile:
         """Open `path`, making it when it is not there."""
         self.path = path
         try:
-            self._file = path.open("ab", buffering=0)
+            self._file = open_own(path, "ab", buffering=0)
             self.size = path.stat().st_size
         except OSError as error:
             raise cannot_write(path, error) from error

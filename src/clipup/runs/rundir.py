@@ -14,7 +14,7 @@ from typing import IO, cast
 
 from clipup.errors import FileFault, RunBusy, RunExists
 from clipup.runs.config import RunConfig
-from clipup.runs.files import TEMPORARY_SUFFIX, cannot_write, write_atomically
+from clipup.runs.files import TEMPORARY_SUFFIX, cannot_write, open_own, write_atomically
 from clipup.runs.resolve import make_config
 from clipup.runs.toml import format_config, read_toml
 
@@ -205,7 +205,7 @@ class RunDirectory:
 
     def _acquire(self) -> None:
         # The lock belongs to the open file, so the system drops it however the process ends, kill -9 included.
-        file = self.lock_path.open("a+b")
+        file = open_own(self.lock_path, "a+b")
         for attempt in range(_LOCK_ATTEMPTS):
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

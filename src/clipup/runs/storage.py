@@ -11,7 +11,7 @@ from typing import Protocol
 from clipup.errors import FileFault
 from clipup.export.policy import PolicyTask, encode_policy
 from clipup.policies import Policy
-from clipup.runs.checkpoint import Checkpoint, clean_up, newest_checkpoint, state_value, write_checkpoint
+from clipup.runs.checkpoint import Checkpoint, clean_up, newest_checkpoint, whole_value, write_checkpoint
 from clipup.runs.config import RunConfig, identity
 from clipup.runs.files import write_atomically
 from clipup.runs.records import (
@@ -52,7 +52,11 @@ class Storage(Protocol):
         """Add the lines of a generation."""
         ...
 
-    def keep(self, whole: Checkpoint, policy: Policy, score: float | None, *, improved: bool) -> None:
+    def keep_best(self, whole: Checkpoint, policy: Policy, score: float | None) -> None:
+        """Write the policy of a generation that scored better than all before it."""
+        ...
+
+    def keep(self, whole: Checkpoint, policy: Policy, score: float | None) -> None:
         """Take the state after a whole generation; write it now or later."""
         ...
 
@@ -75,7 +79,10 @@ class NoStorage:
     def append(self, record: Record, clock: ClockRecord) -> None:
         """Nothing to do."""
 
-    def keep(self, whole: Checkpoint, policy: Policy, score: float | None, *, improved: bool) -> None:
+    def keep_best(self, whole: Checkpoint, policy: Policy, score: float | None) -> None:
+        """Nothing to do."""
+
+    def keep(self, whole: Checkpoint, policy: Policy, score: float | None) -> None:
         """Nothing to do."""
 
     def finish(self, whole: Checkpoint, policy: Policy, status: Status) -> None:
@@ -108,11 +115,15 @@ class DirectoryStorage:
         size = 0
         if self.checkpoint is not None:
             generation = self._written = self.checkpoint.generation
-            size = int(state_value(self.checkpoint.counters, "records_size"))
-        self._records = LineFile(directory.records_path)
-        self._records.cut(size)
+            size = whole_value(self.checkpoint.counters, "records_size")
         kept = size_up_to(directory.clock_path, generation)
         self._clock = LineFile(directory.clock_path)
+        try:
+            self._records = LineFile(directory.records_path)
+        except FileFault:
+            self._clock.close()
+            raise
+        self._records.cut(size)
         self._clock.cut(kept)
         clock = read_clock(directory.clock_path)
         self.seconds = clock[-1].seconds if clock else 0.0
@@ -136,10 +147,12 @@ class DirectoryStorage:
         self._records.append(encode_line(record))
         self._clock.append(encode_line(clock))
 
-    def keep(self, whole: Checkpoint, policy: Policy, score: float | None, *, improved: bool) -> None:
-        """Write the checkpoint when the last one is old enough; the best policy at once."""
-        if improved:
-            self._write_policy(self._directory.best_policy_path, whole, policy, score)
+    def keep_best(self, whole: Checkpoint, policy: Policy, score: float | None) -> None:
+        """Write the best policy."""
+        self._write_policy(self._directory.best_policy_path, whole, policy, score)
+
+    def keep(self, whole: Checkpoint, policy: Policy, score: float | None) -> None:
+        """Write the checkpoint when the last one is old enough."""
         if time.monotonic() - self._written_at >= self._config.checkpoint_seconds:
             self._write_checkpoint(whole)
             self._write_policy(self._directory.policy_path, whole, policy, score)
@@ -171,7 +184,7 @@ class DirectoryStorage:
             engine=config.engine,
             rescale_actions=config.rescale_actions,
             generation=whole.generation,
-            total_interactions=int(state_value(whole.counters, "total_interactions")),
+            total_interactions=whole_value(whole.counters, "total_interactions"),
             score=score,
         )
         write_atomically(path, encode_policy(policy, task))
@@ -183,7 +196,7 @@ class DirectoryStorage:
             return
         try:
             before, now = dict(json.loads(str(kept))), identity(self._config)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise FileFault(f"{self._directory.checkpoints_path}: the settings kept there cannot be read") from error
         different = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
         if different:
@@ -195,7 +208,7 @@ class DirectoryStorage:
     def _objection(self, checkpoint: Checkpoint) -> str | None:
         """Whether the records that the checkpoint counts are all there."""
         try:
-            size = int(state_value(checkpoint.counters, "records_size"))
+            size = whole_value(checkpoint.counters, "records_size")
             with self._directory.records_path.open("rb") as file:
                 data = file.read(size)
             last = data.rstrip(b"\n").rpartition(b"\n")[2]

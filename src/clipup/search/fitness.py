@@ -62,11 +62,13 @@ def reward_normalized_weights(fitnesses: FitnessArray, fitness_max: float) -> We
     `fitness_max` is the largest fitness possible, or the largest seen. A pair whose members both reach it differs by
     nothing and gets weight 0, where the formula says 0/0; likewise a population that lies on it as a whole.
     """
-    above, below = fitnesses[0::2], fitnesses[1::2]
-    mean, baseline = (above + below) / 2, fitnesses.mean()
-    room, room_above_baseline = fitness_max - mean, fitness_max - baseline
-    center = np.divide((above - below) / 2, room, out=np.zeros_like(room), where=room > 0)
-    stdev = (mean - baseline) / room_above_baseline if room_above_baseline > 0 else np.zeros_like(mean)
+    # As distances from the maximum, which are 0 to the last bit where all are equal: a mean that rounds one bit below
+    # its numbers would be divided by that bit, and make weights of 1 out of nothing.
+    room = fitness_max - fitnesses
+    above, below = room[0::2], room[1::2]
+    mean, baseline = (above + below) / 2, room.mean()
+    center = np.divide((below - above) / 2, mean, out=np.zeros_like(mean), where=mean > 0)
+    stdev = (baseline - mean) / baseline if baseline > 0 else np.zeros_like(mean)
     return Weights(center, stdev)
 
 

@@ -113,6 +113,8 @@ def minimize(
 ) -> OptimizationResult:
     """Search for the parameters of lowest score: :func:`maximize` with the sign turned, also in what it reports.
 
+    `target` and `fitness_max` are scores too: the one to get down to, and the lowest possible.
+
     >>> result = minimize(lambda x: np.square(x).sum(axis=1), center=[2.0, 2.0], max_speed=0.3, target=0.01, seed=1)
     >>> result.stopped, bool(result.best_fitness <= 0.01)
     ('target', True)
@@ -134,6 +136,9 @@ def _optimize(
     for name in settings.keys() - SearchSettings.__annotations__.keys():
         known = ", ".join(SearchSettings.__annotations__)
         raise InvalidArgument(f"{name!r} is not an argument of this search; it takes {known}")
+    fitness_max = settings.get("fitness_max")
+    if fitness_max is not None:
+        settings = {**settings, "fitness_max": sign * check_number("fitness_max", fitness_max)}
     search = PGPE(**settings)
     best, best_fitness = search.center, -math.inf
     history: list[GenerationSummary] = []

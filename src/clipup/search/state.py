@@ -118,6 +118,8 @@ def _whole(state: Mapping[str, StateValue], key: str, limit: int = 2**63) -> int
 
 def _number(state: Mapping[str, StateValue], key: str) -> float:
     value = state.get(key)
-    if not isinstance(value, int | float) or isinstance(value, bool) or math.isnan(value):
-        raise StateMismatch(f"the state's {key!r} must be a number, got {value!r}")
-    return float(value)
+    if isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63:
+        return float(value)
+    if not isinstance(value, float) or math.isnan(value):
+        raise StateMismatch(f"the state's {key!r} must be a number, got {value!r:.40}")
+    return value

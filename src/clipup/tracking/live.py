@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any, TextIO
 
@@ -45,7 +46,8 @@ class LiveDisplay:
         self._heard = time.monotonic()
         if record.score is not None:
             self._score = f"{score(record)} (generation {record.generation})"
-            self._scores.append(record.score)
+            if math.isfinite(record.score):  # a course can be drawn through nothing else
+                self._scores.append(record.score)
         self._record, self._clock = record, clock
 
     def message(self, text: str) -> None:

@@ -155,9 +155,14 @@ def proceed(
     return _run(config, directory, store, trackers, maker)
 
 
+def generations_made(directory: RunDirectory) -> int:
+    """Generations that a run would go on from."""
+    return max((generation for generation, _ in list_checkpoints(directory.checkpoints_path)), default=0)
+
+
 def check_limit(config: RunConfig, directory: RunDirectory) -> None:
     """Refuse fewer generations than the run has made: it would end at once, and its configuration be untrue."""
-    made = max((generation for generation, _ in list_checkpoints(directory.checkpoints_path)), default=0)
+    made = generations_made(directory)
     if config.generations is not None and config.generations < made:
         raise InvalidArgument(f"generations must be at least the {made} already made, got {config.generations}")
 

@@ -16,7 +16,7 @@ from clipup.errors import FileFault
 from clipup.executors import Executor
 from clipup.policies import Normalizer, Policy, Statistics
 from clipup.rollout import Outcomes
-from clipup.runs.checkpoint import Checkpoint, state_value
+from clipup.runs.checkpoint import Checkpoint, state_value, whole_value
 from clipup.runs.config import RunConfig, identity
 from clipup.runs.records import ClockRecord, Record
 from clipup.runs.rundir import Status
@@ -108,9 +108,11 @@ class Trainer:
             self._storage.begin(self._status("running", ""))
             status = self._train()
         except KeyboardInterrupt:
+            self._restore(self._whole)
             status = self._status("interrupted", "SIGINT")
             raise
         except Exception as error:
+            self._restore(self._whole)
             status = self._status("failed", str(error) or type(error).__name__)
             raise
         finally:
@@ -172,9 +174,12 @@ class Trainer:
         if score is not None and improved:
             self._best_score = score.mean
         self._storage.append(record, clock)
-        self._whole = self._snapshot()
+        whole = self._snapshot()
         mean = _finite_or_none(score.mean if score else None)
-        self._storage.keep(self._whole, self.policy, mean, improved=improved)
+        if improved:  # before the generation counts: a state that knows of a best score has its policy on disk
+            self._storage.keep_best(whole, self.policy, mean)
+        self._whole = whole
+        self._storage.keep(whole, self.policy, mean)
         self.records.append(record)
         self._audience.generation(record, clock)
 
@@ -281,7 +286,7 @@ class Trainer:
         if self._normalizer is not None:
             self._normalizer.load_state_dict(checkpoint.normalizer)
         counters = checkpoint.counters
-        self._total_interactions = int(state_value(counters, "total_interactions"))
+        self._total_interactions = whole_value(counters, "total_interactions")
         self._best = state_value(counters, "best")
         self._best_score = state_value(counters, "best_score")
         mean, error = state_value(counters, "score"), state_value(counters, "score_standard_error")

@@ -11,7 +11,7 @@ from typing import IO
 
 from clipup.errors import FileFault, RunBusy, RunExists, StateMismatch
 from clipup.runs.config import RunConfig, config_values
-from clipup.runs.files import TEMPORARY_SUFFIX, write_atomically
+from clipup.runs.files import TEMPORARY_SUFFIX, open_own, write_atomically
 from clipup.runs.resolve import make_config
 from clipup.runs.toml import format_config, read_toml
 
@@ -69,7 +69,7 @@ def _check(folder: Path, base: RunConfig) -> None:
 
 def _lock(folder: Path) -> IO[bytes]:
     """The lock. It lasts until the file is closed, which the system does however the process ends, kill -9 included."""
-    file = (folder / LOCK).open("a+b")
+    file = open_own(folder / LOCK, "a+b")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         file.truncate(0)

@@ -92,6 +92,7 @@ F32 = {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}
         (with_header(b"[" * 100_000), "not valid JSON"),
         (with_header(b'{"a": 1' + b"0" * 5000 + b"}"), "not valid JSON"),
         (with_header(b"\xff\xff\xff\xff"), "not valid JSON"),
+        (with_header({"a": {"dtype": "F32", "shape": [0, 2**62], "data_offsets": [0, 0]}}), "cannot have the shape"),
         (with_header([1, 2]), "not a JSON object"),
         (with_header(b'{"a":{},"a":{}}'), "occurs twice"),
         (with_header({"__metadata__": {"a": 1}}), "not text"),

@@ -76,3 +76,12 @@ def test_a_wrong_description_is_refused(change: dict[str, object]) -> None:
 def test_a_description_that_lacks_a_field_is_refused() -> None:
     with pytest.raises(InvalidArgument, match="size"):
         Actions.from_dict({"kind": "box", "dtype": "float32", "low": [], "high": []})
+
+
+@pytest.mark.parametrize(
+    "change", [{"dtype": "(1,f4"}, {"dtype": "O"}, {"start": 10**30}, {"start": 10**400}, {"shape": [-1, -1]}]
+)
+def test_a_description_from_a_stranger_is_taken_or_refused_never_run(change: dict[str, object]) -> None:
+    fields = Actions.box(np.full(1, -1, np.float32), np.ones(1, np.float32)).to_dict()
+    with pytest.raises(InvalidArgument):
+        Actions.from_dict({**fields, **change})

@@ -9,8 +9,10 @@ import gymnasium
 import numpy as np
 import pybullet
 import pytest
+from pybullet_utils.bullet_client import BulletClient
 
-from clipup.rollout import Task
+from clipup.policies import Network
+from clipup.rollout import Task, make_engine
 from clipup.rollout.bullet import quicken
 from clipup.rollout.environment import make_environment, make_ready
 
@@ -135,3 +137,33 @@ def test_environments_without_bullet_are_left_alone() -> None:
     quicken(environment)
     assert vars(environment.unwrapped).keys() == before.keys()
     environment.close()
+
+
+class Fall(gymnasium.Env[Any, Any]):
+    """A ball that falls, moved past the client that it is looked at through."""
+
+    observation_space = gymnasium.spaces.Box(-10, 10, (1,), np.float32)
+    action_space = gymnasium.spaces.Box(-1, 1, (1,), np.float32)
+
+    def __init__(self) -> None:
+        self._p = BulletClient(connection_mode=pybullet.DIRECT)
+        self._p.setGravity(0, 0, -10)
+        self._ball = self._p.createMultiBody(1.0, self._p.createCollisionShape(pybullet.GEOM_SPHERE, radius=0.1))
+
+    def _height(self) -> float:
+        return float(self._p.getBasePositionAndOrientation(self._ball)[0][2])
+
+    def reset(self, *, seed: int | None = None, options: object = None) -> tuple[Any, dict[str, object]]:
+        pybullet.resetBasePositionAndOrientation(self._ball, (0, 0, 5), (0, 0, 0, 1), physicsClientId=self._p._client)
+        return np.array([self._height()], np.float32), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, object]]:
+        pybullet.stepSimulation(physicsClientId=self._p._client)
+        return np.array([self._height()], np.float32), self._height(), False, False, {}
+
+
+def test_an_environment_that_goes_past_its_client_is_left_alone() -> None:
+    engine = make_engine(Task(Fall, max_episode_steps=50))
+    outcomes = engine.evaluate(Network(1, 1), np.zeros((1, 2), np.float32), seed=0, generation=0)
+    engine.close()
+    assert outcomes.fitness[0] < 50 * 5.0 - 1.0

@@ -9,6 +9,7 @@ from clipup.errors import FileFault, RunBusy, RunExists
 from clipup.runs.config import RunConfig
 from clipup.runs.files import write_atomically
 from clipup.runs.rundir import RunDirectory, Status, next_free
+from clipup.runs.storage import DirectoryStorage
 
 CONFIG = RunConfig(env="CartPole-v1", generations=3)
 
@@ -146,3 +147,20 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
         write_atomically(path, b"second")
     assert path.read_bytes() == b"first"
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("name", ["lock", "records.jsonl", "clock.jsonl"])
+def test_a_link_in_a_directory_from_elsewhere_leads_nobody_astray(tmp_path, name):
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    directory = RunDirectory(tmp_path / "run")
+    config = RunConfig(env="CartPole-v1")
+    directory.create(config)
+    directory.close()
+    (directory.path / name).unlink(missing_ok=True)
+    (directory.path / name).symlink_to(victim)
+    with pytest.raises(FileFault, match="symbolic links"):
+        directory.open()
+        DirectoryStorage(directory, config, print)
+    directory.close()
+    assert victim.read_text() == "precious"

@@ -63,6 +63,9 @@ def test_the_weights_of_the_appendix_by_hand():
 def test_a_pair_that_lies_on_the_maximum_weighs_nothing_instead_of_dividing_by_zero():
     weights = reward_normalized_weights(np.array([5.0, 5.0, 3.0, 1.0]), 5.0)
     assert weights.center.tolist() == pytest.approx([0.0, 1.0 / 3.0])
+    for value, count in ((5.0, 4), (0.1, 6), (-200.3, 20), (1 / 3, 50)):
+        even = reward_normalized_weights(np.full(count, value), value)
+        assert not even.center.any() and not even.stdev.any()
     flat = reward_normalized_weights(np.full(4, 5.0), 5.0)
     assert not flat.center.any()
     assert not flat.stdev.any()

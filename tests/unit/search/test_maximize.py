@@ -133,3 +133,13 @@ def test_scores_of_the_wrong_shape_or_kind_are_refused(scores):
 def test_the_typed_settings_are_the_arguments_of_the_search():
     arguments = inspect.signature(clipup.PGPE).parameters.keys()
     assert SearchSettings.__annotations__.keys() == arguments - {"interactions", "population_max"}
+
+
+def test_minimizing_takes_the_lowest_score_possible_as_what_it_is() -> None:
+    def score(x: np.ndarray) -> np.ndarray:
+        return np.square(x).sum(axis=1) + 5.0
+
+    settings = dict(center=[2.0, 2.0], max_speed=0.1, fitness_shaping="reward-normalized", seed=1, generations=20)
+    down = clipup.minimize(score, fitness_max=5.0, **settings)
+    up = clipup.maximize(lambda x: -score(x), fitness_max=-5.0, **settings)
+    assert down.center.tobytes() == up.center.tobytes()

@@ -1,5 +1,6 @@
 import contextlib
 import io
+import math
 import os
 import sys
 import types
@@ -173,3 +174,12 @@ def test_a_missing_library_is_told_with_its_install_command(monkeypatch, setting
 def test_what_is_not_known_is_left_out_of_the_measurements():
     values = measurements(record(), CLOCK)
     assert "score" not in values and values["clipped"] == 1.0 and values["seconds"] == 2.0
+
+
+def test_a_score_that_is_no_number_does_not_stop_the_drawing():
+    display = LiveDisplay(io.StringIO())
+    display.begin(info())
+    for generation, score in enumerate((1.0, math.nan, math.inf, 2.0), start=1):
+        display.generation(record(generation, score), CLOCK)
+    display._render()
+    display.end(Status("finished"))

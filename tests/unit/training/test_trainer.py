@@ -11,7 +11,9 @@ import pytest
 from clipup.errors import Diverged, EnvironmentFault, FileFault
 from clipup.policies import Actions, Moments, Network, Statistics
 from clipup.rollout import Failure, Outcomes
+from clipup.runs.checkpoint import Checkpoint
 from clipup.runs.config import RunConfig
+from clipup.runs.records import read_records
 from clipup.runs.rundir import RunDirectory
 from clipup.runs.storage import DirectoryStorage, NoStorage
 from clipup.search.sampling import Batch
@@ -209,3 +211,44 @@ def test_a_run_does_not_go_on_in_another_simulator(tmp_path: Path):
     assert {path: path.read_bytes() for path in directory.path.rglob("*") if path.is_file()} == before
     Trainer(config(generations=4), Bowl(), again).run()
     directory.close()
+
+
+def kept(path: Path) -> dict[str, bytes]:
+    return {
+        name: (path / name).read_bytes() for name in ("records.jsonl", "policy.safetensors", "best-policy.safetensors")
+    }
+
+
+def trained(path: Path, **changes: object) -> None:
+    directory = RunDirectory(path)
+    if directory.config_path.is_file():
+        directory.open()
+    else:
+        directory.create(config(**changes), "")
+    try:
+        Trainer(config(**changes), Bowl(), DirectoryStorage(directory, config(**changes), print)).run()
+    finally:
+        directory.close()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(5, "input/output error")])
+def test_a_best_policy_whose_writing_was_cut_off_is_written_on_resuming(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+):
+    trained(tmp_path / "whole")
+    real = DirectoryStorage.keep_best
+
+    def failing(storage: DirectoryStorage, whole: Checkpoint, *rest: object) -> None:
+        if whole.generation == 4:
+            raise error
+        real(storage, whole, *rest)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patched, pytest.raises(type(error)):
+        patched.setattr(DirectoryStorage, "keep_best", failing)
+        trained(tmp_path / "cut")
+    status = RunDirectory(tmp_path / "cut").read_status()
+    records = read_records(tmp_path / "cut" / "records.jsonl")
+    assert status.generation == 3
+    assert status.total_interactions == records[2].total_interactions, "of the generations that count"
+    trained(tmp_path / "cut")
+    assert kept(tmp_path / "cut") == kept(tmp_path / "whole")

@@ -11,10 +11,12 @@ import numpy as np
 from clipup.reproduction.experiments import EXPERIMENTS, RANKS, SCALES, Experiment
 from clipup.reproduction.results import Results, read_results
 from clipup.reproduction.rules import RULES
+from clipup.reproduction.runs import RUNS_FOLDER
 from clipup.reproduction.tables import tables
 from clipup.reproduction.targets import claims_of, published_mean
 from clipup.reproduction.verdicts import AGREES, DIFFERS, NOT_ENOUGH, verdicts
 
+UNFINISHED_FOLDER = "unfinished"
 HEAD = """# The paper, reproduced
 
 <!-- Built from the files under results/ by: clipup reproduce --page docs/reproduction.md --results results -->
@@ -32,7 +34,7 @@ def build_page(results: Path, page: Path) -> str:
     """The text of the page that lies at `page`, from the result files in the folder `results`."""
     found = {name: read_results(path) for name in EXPERIMENTS if (path := results / f"{name}.json").is_file()}
     link = Path(os.path.relpath(results, page.parent)).as_posix()
-    parts = [HEAD, _overview(found)]
+    parts = [HEAD, _overview(found), *_unfinished(results, link)]
     parts += [_section(experiment, found.get(name), results, link) for name, experiment in EXPERIMENTS.items()]
     return "\n".join([*parts, _rules(), _notes()])
 
@@ -53,6 +55,19 @@ def _overview(found: dict[str, Results]) -> str:
         counts = f"{said.count(AGREES)} / {said.count(DIFFERS)} / {said.count(NOT_ENOUGH) + missing}"
         rows.append(f"| [{name}](#{name}) | {state} | {counts} |")
     return "\n".join(rows) + "\n"
+
+
+def _unfinished(results: Path, link: str) -> list[str]:
+    """How to go on with runs whose directories lie beside the results."""
+    folder = results / UNFINISHED_FOLDER
+    if not folder.is_dir():
+        return []
+    return [
+        f"Long runs that are not finished lie whole, with their newest checkpoint, in "
+        f"[{UNFINISHED_FOLDER}]({link}/{UNFINISHED_FOLDER}). To go on with them: "
+        f"`mkdir -p reproduction/{RUNS_FOLDER} && cp -r {results.name}/{UNFINISHED_FOLDER}/* "
+        f"reproduction/{RUNS_FOLDER}/`, then the commands below.\n"
+    ]
 
 
 def _section(experiment: Experiment, results: Results | None, folder: Path, link: str) -> str:

@@ -125,6 +125,8 @@ class Network:
                 f"got {parameters.dtype} of shape {parameters.shape}"
             )
 
+    # BLAS may raise the flag of an invalid number where there is none: for what lies beyond the end of a short vector.
+    @np.errstate(over="ignore", invalid="ignore")
     def forward(
         self,
         parameters: NDArray[np.float32],

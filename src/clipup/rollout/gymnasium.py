@@ -202,6 +202,8 @@ def _check_terms(task: Task, terms: tuple[int, ...]) -> None:
     try:
         environment.step(environment.action_space.sample())
         there = len(getattr(environment.unwrapped, "rewards", ()))
+    except Exception as error:
+        raise EnvironmentFault(f"{task.label} failed in its first step: {one_line(error)}") from error
     finally:
         environment.close()
     if max(terms) >= there:

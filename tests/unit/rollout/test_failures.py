@@ -2,7 +2,9 @@
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -111,6 +113,23 @@ def test_reward_terms_replace_the_reward_in_the_fitness_alone(line: Maker) -> No
 def test_reward_terms_need_an_environment_that_has_them() -> None:
     with pytest.raises(InvalidArgument, match="reward_terms name term 0 of the reward, but Pendulum-v1 has 0 of them"):
         make_engine(Task("Pendulum-v1", reward_terms=(0,)))
+
+
+class Broken(gymnasium.Env[Any, Any]):
+    """Cannot be stepped."""
+
+    observation_space = action_space = gymnasium.spaces.Box(-1, 1, (1,), np.float32)
+
+    def reset(self, *, seed: int | None = None, options: object = None) -> tuple[Any, dict[str, object]]:
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, object]]:
+        raise RuntimeError("out of order")
+
+
+def test_looking_for_terms_in_an_environment_that_raises_is_one_line() -> None:
+    with pytest.raises(EnvironmentFault, match="failed in its first step: RuntimeError: out of order"):
+        make_engine(Task(Broken, reward_terms=(0,)))
 
 
 @pytest.mark.parametrize("env", ["Walker2d-v4", "CartPole-v1"])

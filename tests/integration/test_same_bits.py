@@ -1,8 +1,8 @@
 """A dozen small runs, each held to the digest of its policy and records.
 
 ``python tests/integration/test_same_bits.py`` writes the digests anew; do so only where bits are meant to change, and
-say why in the commit. Simulators and linear algebra round differently on other processors, so the digests are kept with a
-fingerprint of the arithmetic that made them, and compared only where it is the same.
+say why in the commit. Simulators and linear algebra round differently on other processors. So a
+fingerprint of the arithmetic is kept with the digests, and they are compared only where it is the same.
 """
 
 import hashlib

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from clipup.rollout import Task
-from clipup.rollout.bullet import quicken
-from clipup.rollout.environment import make_environment
+from clipup.engines import Task
+from clipup.engines.bullet import quicken
+from clipup.engines.environment import make_environment
 
 HERE = Path(__file__).parent
 RESULT = HERE / "results" / "bullet_client.json"

@@ -88,11 +88,11 @@ class CountedPipe:
 def measure_bytes(where: str, policy: str) -> dict[str, float]:
     """Evaluate populations of two sizes, and tell the bytes of a candidate and of a generation apart."""
     from clipup import PGPE
+    from clipup.engines import Task
     from clipup.executors.crewed import CrewExecutor
     from clipup.executors.processes import ProcessCrew
     from clipup.executors.ray import RayCrew
     from clipup.executors.work import Setup
-    from clipup.rollout import Task
 
     task = Task("Pendulum-v1", engine="gymnasium", max_episode_steps=5)
     setup = Setup(task, policy, 256, collect_moments=False)
@@ -158,9 +158,9 @@ def processor_seconds(call: Any, *arguments: Any) -> tuple[float, Any]:
 def measure_search() -> dict[str, float]:
     """Processor seconds of each part of a generation that is not simulation."""
     from clipup import PGPE
+    from clipup.engines import Outcomes
     from clipup.executors import wire
     from clipup.policies import Moments, Normalizer
-    from clipup.rollout import Outcomes
 
     def search() -> PGPE:
         made = PGPE(dimension=DIMENSION, population_size=POPULATION, max_speed=0.15, seed=1)
@@ -185,7 +185,7 @@ def measure_search() -> dict[str, float]:
     whole, _ = processor_seconds(lambda: next(searches).tell(fitnesses))
 
     def telling() -> bool:
-        from clipup.search.gradient import Sums
+        from clipup.searches.gradient import Sums
 
         zeros = Sums.zeros(DIMENSION)
         return next(searches).tell(fitnesses, sum_blocks=lambda work: (zeros for _ in range(work.block_count)))
@@ -203,8 +203,8 @@ def measure_search() -> dict[str, float]:
 
 def measure_step() -> float:
     """Processor seconds of a step of Bullet's Humanoid, the policy included."""
+    from clipup.engines import Task, make_engine
     from clipup.policies import Network
-    from clipup.rollout import Task, make_engine
 
     task = Task("pybullet_envs_gymnasium:HumanoidBulletEnv-v0", engine="gymnasium", max_episode_steps=200)
     engine = make_engine(task)

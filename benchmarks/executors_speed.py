@@ -126,13 +126,13 @@ class Place:
 
     def __init__(self, work: Work, workers: int, *, where: str) -> None:
         from clipup import PGPE
+        from clipup.engines import Task
         from clipup.executors.crewed import CrewExecutor
         from clipup.executors.inline import InlineExecutor
         from clipup.executors.processes import ProcessCrew
         from clipup.executors.ray import RayCrew
         from clipup.executors.work import Setup
         from clipup.policies import Normalizer
-        from clipup.rollout import Task
 
         task = Task(work.env, engine="gymnasium", max_episode_steps=work.max_episode_steps)
         setup = Setup(task, work.policy, 256, collect_moments=True)

@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from clipup import PGPE
+from clipup.engines import Task, make_engine
 from clipup.policies import Network
-from clipup.rollout import Task, make_engine
 
 HERE = Path(__file__).parent
 RESULT = HERE / "results" / "rollout_memory.json"

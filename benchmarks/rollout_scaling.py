@@ -20,8 +20,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from clipup.rollout import Task
-from clipup.rollout.bench import Contest
+from clipup.engines import Task
+from clipup.engines.bench import Contest
 
 RESULT = Path(__file__).parent / "results" / "rollout_scaling.json"
 POPULATIONS = {"Walker2d-v4": 100, "LunarLanderContinuous-v3": 200}

@@ -6,7 +6,7 @@ PYTHON is an interpreter that has evotorch 0.6.1 and ray; without it the rival i
 the rival's is everything between two updates: sampling, making and resetting environments, stepping, observation
 statistics, ranking, updating. Bullet's Humanoid runs in one process on both sides.
 
-The yardsticks: *the simulator alone* is `clipup.rollout.bench`, where every lane steps at every round (one that ends is
+The yardsticks: *the simulator alone* is `clipup.engines.bench`, where every lane steps at every round (one that ends is
 reset and goes on), actions from fixed policies, no search. *The same calls* is what our generations asked of EnvPool,
 written down and asked again: the same resets and steps with the same actions, and nothing else. What lies between
 the two is the shape of the work (the last long episodes of a generation leave lanes idle; candidates that live long
@@ -224,8 +224,8 @@ class Tape:
     """Every call that generations of training make to EnvPool, to be made again with nothing in between."""
 
     def __init__(self, contest: Any, seconds: float) -> None:
-        from clipup.rollout import envpool, lanes
-        from clipup.rollout.pool import Pool
+        from clipup.engines import envpool, lanes
+        from clipup.engines.pool import Pool
 
         self._calls: list[tuple[Any, ...]] = []
         self._pools: list[Any] = []  # with the arguments that they were made from
@@ -270,7 +270,7 @@ class Tape:
             self._calls.append(call)
 
     def _make(self, number: int) -> None:
-        from clipup.rollout.pool import Pool
+        from clipup.engines.pool import Pool
 
         self._made[number] = Pool(*self._pools[number])
 
@@ -296,9 +296,9 @@ class Tape:
 
 def measure(case: Case, late: Start | None, python: str | None, seconds: float, repeats: int) -> dict[str, Any]:
     """Return the speeds of all, by turns."""
+    from clipup.engines import Task
+    from clipup.engines.bench import Contest
     from clipup.policies import Statistics
-    from clipup.rollout import Task
-    from clipup.rollout.bench import Contest
 
     task = Task(case.env, reward_offset=-case.alive_bonus, max_episode_steps=case.max_episode_steps)
     center = None if late is None else np.array(late.center, np.float32)

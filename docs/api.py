@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 
-MODULES = ("clipup", "clipup.policies", "clipup.rollout", "clipup.evaluation", "clipup.diagnosis", "clipup.report")
+MODULES = ("clipup", "clipup.policies", "clipup.engines", "clipup.evaluation", "clipup.diagnosis", "clipup.report")
 HEAD = """# The public names
 
 <!-- Built by: python docs/api.py > docs/api.md -->

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from clipup.errors import ClipUpError
 from clipup.optimizers import Adam, ClipUp, GradientAscent, HeavyBall, Optimizer
-from clipup.search import (
+from clipup.searches import (
     PGPE,
     Batch,
     GenerationSummary,

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from clipup.engines import Engine, Outcomes, Task, make_engine
 from clipup.policies import Network, Normalizer, Statistics
-from clipup.rollout import Engine, Outcomes, Task, make_engine
 
 # Environment, engine, network, size of the parameters, candidates.
 CASES = {
@@ -213,7 +213,7 @@ def test_moments_are_those_of_the_observations_acted_on(engine: Any) -> None:
     assert outcomes.moments is not None
     assert outcomes.moments.count.tolist() == [25]
     if engine == "gymnasium":
-        from clipup.rollout.seeding import seed_words, uint32
+        from clipup.engines.seeding import seed_words, uint32
 
         words = seed_words(2, "candidate", epoch=0, stream="training", indices=np.array([0]))
         environment = gymnasium.make("Pendulum-v1")

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from clipup.engines import Task, make_engine
 from clipup.policies import Network
-from clipup.rollout import Task, make_engine
 
 EPISODES = {"envpool": 1000, "gymnasium": 400}
 """More than the 200 that were asked for: at 200, one of six comparisons lay 3.6 standard errors apart, and only 2400

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from clipup import PGPE
+from clipup.engines import Outcomes, Task
 from clipup.errors import EnvironmentFault, InvalidArgument, UnknownEnvironment
 from clipup.executors import Executor, crewed, make_executor
 from clipup.executors.crewed import CrewExecutor
@@ -16,8 +17,7 @@ from clipup.executors.inline import InlineExecutor
 from clipup.executors.processes import ProcessCrew
 from clipup.executors.work import Setup
 from clipup.policies import Statistics
-from clipup.rollout import Outcomes, Task
-from clipup.search.sampling import Batch
+from clipup.searches.sampling import Batch
 
 TASKS = {
     "gymnasium-linear": (Task("Pendulum-v1", engine="gymnasium", max_episode_steps=30), "linear-bias"),

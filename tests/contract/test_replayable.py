@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clipup.rollout import Task
-from clipup.rollout.pool import REPLAYABLE_FAMILY, Pool, pool_layout
-from clipup.rollout.registry import envpool_ids
+from clipup.engines import Task
+from clipup.engines.pool import REPLAYABLE_FAMILY, Pool, pool_layout
+from clipup.engines.registry import envpool_ids
 
 FAMILY = sorted(name for name, (path, *_) in envpool_ids().items() if path == REPLAYABLE_FAMILY)
 QUICK = ["Ant-v5", "HalfCheetah-v4", "Humanoid-v4", "Reacher-v4", "Walker2d-v4"]

@@ -19,13 +19,13 @@ import pytest
 
 import clipup
 from clipup import PGPE
+from clipup.engines import Outcomes, Task
 from clipup.errors import EnvironmentFault, InvalidArgument, NoProcesses
 from clipup.executors import Executor, make_executor
 from clipup.executors.crewed import CrewExecutor
 from clipup.executors.inline import InlineExecutor
 from clipup.policies import Statistics
-from clipup.rollout import Outcomes, Task
-from clipup.search.sampling import Batch
+from clipup.searches.sampling import Batch
 
 SOURCE = str(Path(__file__).parents[2] / "src")
 ENVIRONMENTS = str(Path(__file__).parents[1] / "environments")

@@ -12,9 +12,9 @@ import pytest
 
 import clipup
 from clipup import PGPE
+from clipup.engines import Task
 from clipup.errors import EnvironmentFault
 from clipup.executors import make_executor
-from clipup.rollout import Task
 
 SOURCE = str(Path(__file__).parents[2] / "src")
 

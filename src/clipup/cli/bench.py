@@ -41,8 +41,8 @@ def prepare(words: list[str]) -> tuple[list[str], dict[str, object]]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure."""
-    from clipup.rollout import Task
-    from clipup.rollout.bench import measure
+    from clipup.engines import Task
+    from clipup.engines.bench import measure
 
     found = measure(
         Task(arguments.env, env_options=arguments.env_options, engine=arguments.engine),

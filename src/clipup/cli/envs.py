@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """List environments."""
-    from clipup.rollout.registry import envpool_ids, gymnasium_ids
+    from clipup.engines.registry import envpool_ids, gymnasium_ids
     from clipup.runs.presets import preset_for, presets
 
     in_envpool, in_gymnasium = set(envpool_ids()), set(gymnasium_ids())

@@ -7,11 +7,11 @@ import dataclasses
 from pathlib import Path
 from typing import cast
 
+from clipup.engines import Task
+from clipup.engines.task import EngineName
 from clipup.errors import InvalidArgument
 from clipup.export.policy import PolicyTask, policy_file, read_policy
 from clipup.policies import Policy
-from clipup.rollout import Task
-from clipup.rollout.task import EngineName
 from clipup.runs.toml import parse_value
 from clipup.runs.trust import check_import
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from clipup.engines import Task, make_engine
 from clipup.errors import EnvironmentFault, InvalidArgument
 from clipup.evaluation.statistics import Summary, summarize
 from clipup.policies import Policy
-from clipup.rollout import Task, make_engine
 
 LANES = 256
 

@@ -12,8 +12,8 @@ import subprocess
 import sys
 from functools import cache
 
-from clipup.rollout import Task
-from clipup.rollout.registry import envpool_ids
+from clipup.engines import Task
+from clipup.engines.registry import envpool_ids
 
 PROBE_SECONDS = 60.0
 

@@ -14,14 +14,14 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from clipup.engines import Task
+from clipup.engines.environment import make_ready
+from clipup.engines.pool import pool_layout
+from clipup.engines.registry import envpool_refusal
+from clipup.engines.seeding import int31, seed_words, uint32
 from clipup.errors import EnvironmentFault, InvalidArgument, one_line
 from clipup.evaluation import graphics
 from clipup.policies import Policy
-from clipup.rollout import Task
-from clipup.rollout.environment import make_ready
-from clipup.rollout.pool import pool_layout
-from clipup.rollout.registry import envpool_refusal
-from clipup.rollout.seeding import int31, seed_words, uint32
 
 Frame = NDArray[np.uint8]
 DEFAULT_RATE = 50.0

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from clipup.engines import Task
 from clipup.errors import FileFault, InvalidArgument, MissingDependency
 from clipup.evaluation.rendering import Frame, play
 from clipup.policies import Policy
-from clipup.rollout import Task
 from clipup.runs.files import write_atomically
 
 FASTEST = {".mp4": 50.0, ".gif": 25.0}

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from clipup.engines import Outcomes, Task
 from clipup.executors import wire
 from clipup.executors.crew import Crew
 from clipup.executors.foreman import Foreman
 from clipup.executors.foresight import Foresight
 from clipup.executors.work import Blocks, Center, Population
 from clipup.policies import Actions, Network, Statistics
-from clipup.rollout import Outcomes, Task
-from clipup.search.gradient import GradientWork, Sums
-from clipup.search.sampling import Batch, FloatArray
+from clipup.searches.gradient import GradientWork, Sums
+from clipup.searches.sampling import Batch, FloatArray
 
 SUMMED_BY_WORKERS = 4_000_000
 """Numbers (directions times parameters) from which the gradient is summed by the workers: some 50 ms of work."""

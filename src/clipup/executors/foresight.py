@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clipup.search.sampling import Batch
+from clipup.searches.sampling import Batch
 
 
 class Foresight:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from clipup.engines import Engine, Outcomes, Task, make_engine
 from clipup.policies import Actions, Network, Statistics
-from clipup.rollout import Engine, Outcomes, Task, make_engine
-from clipup.search.pgpe import SumBlocks
-from clipup.search.sampling import Batch, FloatArray
+from clipup.searches.pgpe import SumBlocks
+from clipup.searches.sampling import Batch, FloatArray
 
 EVALUATION_LANES = 256
 """Fixed, so that a policy's evaluation has the same episodes whatever it was trained with."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from clipup.engines import Outcomes
 from clipup.policies import Actions, Network, Statistics
-from clipup.rollout import Outcomes
-from clipup.search.pgpe import SumBlocks
-from clipup.search.sampling import Batch, FloatArray
+from clipup.searches.pgpe import SumBlocks
+from clipup.searches.sampling import Batch, FloatArray
 
 
 class Executor(Protocol):

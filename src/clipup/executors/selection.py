@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 
+from clipup.engines import Task
+from clipup.engines.engine import available_threads
+from clipup.engines.registry import envpool_refusal
 from clipup.errors import InvalidArgument, NoProcesses
 from clipup.executors.inline import InlineExecutor
 from clipup.executors.protocol import Executor
 from clipup.executors.work import Setup
-from clipup.rollout import Task
-from clipup.rollout.engine import available_threads
-from clipup.rollout.registry import envpool_refusal
 
 SINGLE = 1
 """So many processes are none but this one."""

@@ -10,9 +10,9 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from clipup.engines import Failure, Outcomes
 from clipup.policies import Moments
-from clipup.rollout import Failure, Outcomes
-from clipup.search.gradient import Sums
+from clipup.searches.gradient import Sums
 
 _OUTCOMES = struct.Struct("<III")  # candidates, observation size (0: no moments), failures
 _SUMS = struct.Struct("<II")  # blocks, dimension

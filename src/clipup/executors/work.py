@@ -8,11 +8,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from clipup.engines import Engine, Task
 from clipup.executors import wire
 from clipup.policies import Network, Statistics
-from clipup.rollout import Engine, Task
-from clipup.search.gradient import GradientWork
-from clipup.search.sampling import FloatArray, candidates
+from clipup.searches.gradient import GradientWork
+from clipup.searches.sampling import FloatArray, candidates
 
 
 @dataclass(frozen=True)

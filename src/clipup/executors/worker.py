@@ -7,11 +7,11 @@ import traceback
 from dataclasses import dataclass
 
 from clipup import errors
+from clipup.engines import Engine, make_engine
 from clipup.errors import ClipUpError, EnvironmentFault
 from clipup.executors.inline import EVALUATION_LANES
 from clipup.executors.work import Setup, Subject
 from clipup.policies import Actions, Network
-from clipup.rollout import Engine, make_engine
 
 
 @dataclass(frozen=True)

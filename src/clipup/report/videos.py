@@ -40,10 +40,10 @@ def embedded_videos(runs: Sequence[LoadedRun], *, limit: int, warn: Callable[[st
 
 
 def _video(run: LoadedRun, name: str) -> PageData:
+    from clipup.engines import Task
+    from clipup.engines.task import EngineName
     from clipup.evaluation.video import record_video
     from clipup.export.policy import policy_file, read_policy
-    from clipup.rollout import Task
-    from clipup.rollout.task import EngineName
     from clipup.runs.trust import check_import
 
     try:

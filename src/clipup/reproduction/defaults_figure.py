@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from clipup.search import PGPE, candidates
+from clipup.searches import PGPE, candidates
 
 CLIPUP, PALE, GREY = "#0b6e99", "#d3e5ef", "#787774"
 

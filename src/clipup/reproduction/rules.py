@@ -28,7 +28,7 @@ from clipup.reproduction.finding import Finding, Groups, Rule
 from clipup.reproduction.results import GroupResult
 from clipup.reproduction.speeds import SPEED_RULES
 from clipup.reproduction.targets import Claim
-from clipup.search import PGPE
+from clipup.searches import PGPE
 
 CLOSE_PERCENT = 10.0
 """Means that are closer than that, in percent, count as equal."""

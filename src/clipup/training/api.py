@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from clipup.engines.task import EnvironmentMaker
 from clipup.errors import InvalidArgument
 from clipup.executors import make_executor
 from clipup.policies import Policy
-from clipup.rollout.task import EnvironmentMaker
 from clipup.runs.checkpoint import list_checkpoints
 from clipup.runs.config import CHANGEABLE, RunConfig
 from clipup.runs.records import Record, read_records

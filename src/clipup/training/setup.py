@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import cast
 
+from clipup.engines import Task
+from clipup.engines.task import EngineName, EnvironmentMaker, EpisodeSeeds
 from clipup.errors import InvalidArgument
 from clipup.optimizers import Adam, ClipUp, Optimizer
-from clipup.rollout import Task
-from clipup.rollout.task import EngineName, EnvironmentMaker, EpisodeSeeds
 from clipup.runs.config import RunConfig
-from clipup.search import PGPE
+from clipup.searches import PGPE
 
 ADAM_SPEED_RATIO = 3.0
 """Adam's first steps have norm step_size * sqrt(dimension). The paper's tuned values put that at 2.3 to 3.2 times

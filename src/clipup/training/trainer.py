@@ -12,17 +12,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from clipup.engines import Outcomes
 from clipup.errors import FileFault
 from clipup.executors import Executor
 from clipup.policies import Normalizer, Policy, Statistics
-from clipup.rollout import Outcomes
 from clipup.runs.checkpoint import Checkpoint, state_value, whole_value
 from clipup.runs.config import RunConfig, identity
 from clipup.runs.records import ClockRecord, Record
 from clipup.runs.rundir import Status
 from clipup.runs.storage import Storage
-from clipup.search import PGPE
-from clipup.search.sampling import Batch
+from clipup.searches import PGPE
+from clipup.searches.sampling import Batch
 from clipup.tracking.audience import Audience
 from clipup.tracking.protocol import RunInfo, Tracker
 from clipup.training.setup import make_search

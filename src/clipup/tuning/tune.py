@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clipup.diagnosis import Finding, diagnose
+from clipup.engines import make_engine
 from clipup.errors import InvalidArgument
 from clipup.report.commands import train_command
-from clipup.rollout import make_engine
 from clipup.runs.config import RunConfig
 from clipup.runs.files import write_atomically
 from clipup.runs.toml import format_config

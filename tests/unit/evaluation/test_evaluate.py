@@ -3,12 +3,12 @@ import math
 import numpy as np
 import pytest
 
+from clipup.engines import Task
 from clipup.errors import InvalidArgument
 from clipup.evaluation import evaluate, summarize
 from clipup.evaluation.rendering import play
 from clipup.evaluation.video import record_video
 from clipup.policies import Actions, Network, Policy
-from clipup.rollout import Task
 
 
 def cart_pole_policy() -> Policy:

@@ -16,7 +16,7 @@ from clipup.runs.checkpoint import (
     newest_checkpoint,
     write_checkpoint,
 )
-from clipup.search import PGPE
+from clipup.searches import PGPE
 
 
 def make(generation: int = 3) -> Checkpoint:

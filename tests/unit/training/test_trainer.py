@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from clipup.engines import Failure, Outcomes
 from clipup.errors import Diverged, EnvironmentFault, FileFault
 from clipup.policies import Actions, Moments, Network, Statistics
-from clipup.rollout import Failure, Outcomes
 from clipup.runs.checkpoint import Checkpoint
 from clipup.runs.config import RunConfig
 from clipup.runs.records import read_records
 from clipup.runs.rundir import RunDirectory
 from clipup.runs.storage import DirectoryStorage, NoStorage
-from clipup.search.sampling import Batch
+from clipup.searches.sampling import Batch
 from clipup.training.signals import Interruption
 from clipup.training.trainer import Trainer
 

@@ -1,0 +1,126 @@
+"""PGPE's gradients, summed over directions in an order that does not depend on who sums.
+
+With ``delta = stdev * z`` the formulas of Algorithm 1 become sums over the standard normals alone::
+
+    gradient of the center = stdev / n * sum_i  w_i * z_i
+    gradient of the stdev  = stdev / n * sum_i  s_i * (z_i**2 - 1)
+
+The sums run in float64 over blocks of `BLOCK` directions: one direction after the other within a block, then one block
+after the other. Each addition is an elementwise numpy operation, so the result has the same bits for any chunk size,
+and for any number of workers as long as each of them sums whole blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clipup.errors import InvalidArgument
+from clipup.optimizers.protocol import norm
+from clipup.searches.fitness import Weights
+from clipup.searches.sampling import FloatArray, each_direction
+
+BLOCK = 64
+
+GradientArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Sums over a range of directions.
+
+    The center's sum is kept in two halves, even and odd directions: as two independent estimates of one gradient, their
+    agreement tells how much of it is noise, at no cost.
+    """
+
+    even: GradientArray
+    odd: GradientArray
+    squares: GradientArray
+
+    @classmethod
+    def zeros(cls, dimension: int) -> Sums:
+        """Return the sums over no direction."""
+        return cls(np.zeros(dimension), np.zeros(dimension), np.zeros(dimension))
+
+    def add(self, other: Sums) -> None:
+        """Add `other` in place."""
+        np.add(self.even, other.even, out=self.even)
+        np.add(self.odd, other.odd, out=self.odd)
+        np.add(self.squares, other.squares, out=self.squares)
+
+
+@dataclass(frozen=True, eq=False)
+class Gradients:
+    """The estimates of Algorithm 1, lines 3 and 4, and how well two halves of the population agree on the first."""
+
+    center: GradientArray
+    stdev: GradientArray
+    agreement: float
+
+
+@dataclass(frozen=True, eq=False)
+class GradientWork:
+    """All that is needed to sum a generation's directions, block by block, anywhere: a few kB for any dimension."""
+
+    weights: Weights
+    seed: int
+    generation: int
+    dimension: int
+
+    @property
+    def block_count(self) -> int:
+        """How many blocks the generation's directions fill."""
+        return -(-len(self.weights.center) // BLOCK)
+
+    def block(self, number: int, kept: Sequence[FloatArray] | None = None) -> Sums:
+        """Return the sums over the directions of block `number`.
+
+        `kept` holds all directions of the generation where somebody still has them; otherwise they are made again, one
+        row at a time.
+        """
+        start, stop = number * BLOCK, min((number + 1) * BLOCK, len(self.weights.center))
+        rows: Iterable[tuple[int, FloatArray]]
+        if kept is None:
+            row = np.empty((1, self.dimension), np.float32)
+            rows = each_direction(self.seed, self.generation, start, stop, row)
+        else:
+            rows = ((index, kept[index]) for index in range(start, stop))
+        sums = Sums.zeros(self.dimension)
+        z, term = np.empty(self.dimension), np.empty(self.dimension)
+        for index, direction in rows:
+            z[:] = direction
+            np.multiply(z, self.weights.center[index], out=term)
+            half = sums.odd if index % 2 else sums.even
+            np.add(half, term, out=half)
+            np.multiply(z, z, out=z)
+            np.multiply(z, self.weights.stdev[index], out=z)
+            np.add(sums.squares, z, out=sums.squares)
+        return sums
+
+
+def estimate(work: GradientWork, stdev: FloatArray, blocks: Iterable[Sums]) -> Gradients:
+    """Return the gradients from the sums of all blocks, which must come in their order."""
+    weights = work.weights
+    total, count = Sums.zeros(work.dimension), 0
+    for block in blocks:
+        total.add(block)
+        count += 1
+    if count != work.block_count:
+        raise InvalidArgument(f"the sums of {work.block_count} blocks are needed, got {count}")
+    scale = stdev.astype(np.float64) / len(weights.center)
+    return Gradients(
+        center=scale * (total.even + total.odd),
+        stdev=scale * (total.squares - weights.stdev.sum()),
+        agreement=_cosine(total.even * scale, total.odd * scale),
+    )
+
+
+def _cosine(one: GradientArray, other: GradientArray) -> float:
+    lengths = norm(one), norm(other)
+    if min(lengths) == 0 or not np.isfinite(lengths).all():
+        return 0.0
+    cosine = float(((one / lengths[0]) * (other / lengths[1])).sum())
+    return min(1.0, max(-1.0, cosine))

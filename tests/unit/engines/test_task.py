@@ -1,0 +1,53 @@
+"""Tasks check their fields when made."""
+
+import pytest
+
+from clipup.engines import Task
+from clipup.errors import InvalidArgument
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"env": ""},
+        {"env": 3},
+        {"env_options": [1]},
+        {"reward_offset": float("nan")},
+        {"reward_terms": ()},
+        {"reward_terms": (-1,)},
+        {"max_episode_steps": 0},
+        {"episodes": 0},
+        {"episodes": 2.5},
+        {"episodes": "3"},
+        {"reward_offset": "x"},
+        {"reward_terms": 3},
+        {"max_episode_steps": True},
+        {"engine": "mujoco"},
+        {"episode_seeds": "none"},
+    ],
+)
+def test_a_field_that_breaks_a_rule_is_refused(fields: dict[str, object]) -> None:
+    with pytest.raises(InvalidArgument):
+        Task(**{"env": "CartPole-v1", **fields})  # type: ignore[arg-type]
+
+
+def test_evaluation_takes_the_environments_own_reward_and_length() -> None:
+    task = Task(
+        "X-v0",
+        {"gravity": 3},
+        reward_offset=-1.0,
+        reward_terms=(1, 2),
+        max_episode_steps=200,
+        episodes=4,
+        engine="gymnasium",
+        episode_seeds="shared",
+        rescale_actions=True,
+    )
+    assert task.for_evaluation() == Task("X-v0", {"gravity": 3}, engine="gymnasium", rescale_actions=True)
+
+
+def test_the_callers_options_are_copied() -> None:
+    options: dict[str, object] = {"gravity": 3}
+    task = Task("X-v0", options)
+    options["gravity"] = 4
+    assert task.env_options == {"gravity": 3}

@@ -1,0 +1,145 @@
+import inspect
+import math
+
+import numpy as np
+import pytest
+
+import clipup
+from clipup.errors import InvalidArgument, InvalidFitness
+from clipup.searches.maximize import SearchSettings
+
+
+def sphere(candidates):
+    return np.square(candidates).sum(axis=1)
+
+
+def test_maximize_and_minimize_are_one_search_with_the_sign_turned():
+    up = clipup.maximize(lambda x: -sphere(x), center=[2.0, -1.0], max_speed=0.2, generations=20, seed=4)
+    down = clipup.minimize(sphere, center=[2.0, -1.0], max_speed=0.2, generations=20, seed=4)
+    assert np.array_equal(up.center, down.center)
+    assert np.array_equal(up.best, down.best)
+    assert up.best_fitness == -down.best_fitness
+    assert [s.best for s in up.history] == [-s.best for s in down.history]
+    assert [s.mean for s in up.history] == [-s.mean for s in down.history]
+
+
+def test_the_result_is_what_ask_and_tell_would_have_found():
+    result = clipup.maximize(
+        lambda x: -sphere(x), dimension=3, max_speed=0.2, population_size=10, generations=7, seed=4
+    )
+    search = clipup.PGPE(dimension=3, max_speed=0.2, population_size=10, seed=4)
+    best, best_fitness = None, -math.inf
+    for _ in range(7):
+        population = search.ask()
+        fitnesses = -sphere(population)
+        search.tell(fitnesses)
+        if fitnesses.max() > best_fitness:
+            best, best_fitness = population[fitnesses.argmax()], fitnesses.max()
+    assert np.array_equal(result.center, search.center)
+    assert np.array_equal(result.best, best)
+    assert result.best_fitness == best_fitness
+    assert result.search.generation == 7
+    assert result.stopped == "generations"
+    assert [summary.generation for summary in result.history] == [1, 2, 3, 4, 5, 6, 7]
+    assert result.history[-1].speed == search.speed
+    assert result.history[-1].stdev_norm == pytest.approx(float(np.linalg.norm(search.stdev)))
+
+
+def test_it_stops_at_the_generation_that_reaches_the_target():
+    result = clipup.minimize(sphere, center=[3.0], max_speed=0.3, generations=200, target=0.5, seed=0)
+    assert result.stopped == "target"
+    assert result.best_fitness <= 0.5
+    assert all(summary.best > 0.5 for summary in result.history[:-1])
+    assert len(result.history) < 200
+
+
+def test_a_score_that_writes_into_the_candidates_does_not_change_the_best():
+    def vandal(candidates):
+        scores = -sphere(candidates)
+        candidates[:] = 1e6
+        return scores
+
+    tidy = clipup.maximize(lambda x: -sphere(x), dimension=2, max_speed=0.2, generations=5, seed=1)
+    result = clipup.maximize(vandal, dimension=2, max_speed=0.2, generations=5, seed=1)
+    assert np.array_equal(result.best, tidy.best)
+    assert np.array_equal(result.center, tidy.center)
+
+
+def test_ctrl_c_returns_what_was_found():
+    calls = []
+
+    def interrupted(candidates):
+        calls.append(1)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return -sphere(candidates)
+
+    result = clipup.maximize(interrupted, dimension=2, max_speed=0.2, seed=1)
+    assert result.stopped == "interrupted"
+    assert len(result.history) == result.search.generation == 3
+    result.search.tell(-sphere(result.search.ask()))  # and it can be gone on with
+    assert result.search.generation == 4
+
+
+def test_the_callback_sees_every_summary():
+    seen = []
+    result = clipup.minimize(sphere, dimension=2, max_speed=0.2, generations=3, seed=1, callback=seen.append)
+    assert tuple(seen) == result.history
+
+
+def test_non_finite_scores_never_win_and_are_counted():
+    def score(candidates):
+        values = sphere(candidates)
+        values[:3] = [np.nan, np.inf, -np.inf]
+        return values
+
+    result = clipup.minimize(score, dimension=2, max_speed=0.2, generations=3, seed=1)
+    assert math.isfinite(result.best_fitness)
+    assert all(summary.nonfinite == 3 and math.isfinite(summary.mean) for summary in result.history)
+
+
+@pytest.mark.parametrize(("run", "worst"), [(clipup.maximize, -math.inf), (clipup.minimize, math.inf)])
+def test_when_nothing_was_finite_the_best_is_the_start(run, worst):
+    result = run(lambda x: np.full(len(x), np.nan), center=[1.0, 2.0], max_speed=0.2, generations=2, seed=1)
+    assert result.best.tolist() == [1.0, 2.0]
+    assert result.best_fitness == worst
+    assert math.isnan(result.history[0].best)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"generations": 0}, "generations must be a positive whole number, got 0"),
+        ({"generations": 2.5}, "generations must be a positive whole number, got 2.5"),
+        ({"target": math.nan}, "target must be a finite number, got nan"),
+        ({"interactions": 100}, "'interactions' is not an argument of this search; it takes dimension, center"),
+        ({"popsize": 100}, "'popsize' is not an argument of this search"),
+    ],
+)
+def test_bad_arguments_are_refused_before_anything_is_scored(arguments, message):
+    def never(_):
+        raise AssertionError
+
+    with pytest.raises(InvalidArgument, match=message):
+        clipup.maximize(never, **({"dimension": 2, "max_speed": 0.1} | arguments))
+
+
+@pytest.mark.parametrize("scores", [[1.0], "none", [[1.0] * 22], None])
+def test_scores_of_the_wrong_shape_or_kind_are_refused(scores):
+    with pytest.raises(InvalidFitness):
+        clipup.maximize(lambda _: scores, dimension=1, population_size=22, max_speed=0.1)
+
+
+def test_the_typed_settings_are_the_arguments_of_the_search():
+    arguments = inspect.signature(clipup.PGPE).parameters.keys()
+    assert SearchSettings.__annotations__.keys() == arguments - {"interactions", "population_max"}
+
+
+def test_minimizing_takes_the_lowest_score_possible_as_what_it_is() -> None:
+    def score(x: np.ndarray) -> np.ndarray:
+        return np.square(x).sum(axis=1) + 5.0
+
+    settings = dict(center=[2.0, 2.0], max_speed=0.1, fitness_shaping="reward-normalized", seed=1, generations=20)
+    down = clipup.minimize(score, fitness_max=5.0, **settings)
+    up = clipup.maximize(lambda x: -score(x), fitness_max=-5.0, **settings)
+    assert down.center.tobytes() == up.center.tobytes()

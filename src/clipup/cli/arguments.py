@@ -50,7 +50,7 @@ def add_output_flags(parser: argparse.ArgumentParser, *, json: bool = True, quie
 
 def run_paths(words: Sequence[str]) -> list[Path]:
     """The directories that were named; some may be gone, but there is a run in at least one."""
-    from clipup.report.runs import find_runs, is_run
+    from clipup.report.loading import find_runs, is_run
 
     paths = [Path(word) for word in words]
     if not any(path.is_dir() for path in paths):

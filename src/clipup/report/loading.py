@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar, cast
 
-from clipup.errors import ClipUpError, FileFault
+from clipup.diagnosis import Finding, diagnose
+from clipup.errors import ClipUpError, FileFault, one_line
 from clipup.runs.config import RunConfig, config_values
 from clipup.runs.records import LINE_LIMIT, ClockRecord, Record, decode_line
 from clipup.runs.rundir import RunDirectory, Status
@@ -46,6 +47,14 @@ class LoadedRun:
     clock: tuple[ClockRecord, ...]
     status: Status
     problems: tuple[str, ...]
+
+    def diagnose(self) -> tuple[list[Finding], list[str]]:
+        """The findings about the run, and why it cannot be diagnosed if damage in its records prevents it."""
+        try:
+            return diagnose(self.records, self.config), []
+        except Exception as error:
+            # Damage in one run must not hide the others.
+            return [], [f"cannot be diagnosed: {one_line(error)}"]
 
 
 def load_run(path: Path) -> LoadedRun:

@@ -6,7 +6,7 @@ import argparse
 import math
 from pathlib import Path
 
-from clipup.cli.arguments import add_output_flags, take_env_options
+from clipup.cli.arguments import add_env_options, add_output_flags
 from clipup.cli.diagnose import finding_lines
 from clipup.cli.output import note, print_json, say
 from clipup.cli.train import add_setting_flags, given_settings
@@ -47,15 +47,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
                        help="also tune radius_factor or step_ratio")  # fmt: skip
     group.add_argument("--preset", metavar="NAME", default="auto", help="preset to use, or none (default: the task's)")
     add_setting_flags(parser, [name for name in settings() if name not in NOT_HERE])
+    add_env_options(parser)
     add_output_flags(parser)
-
-
-def prepare(words: list[str]) -> tuple[list[str], dict[str, object]]:
-    """Take ``--env.KEY VALUE`` out before argparse sees the words."""
-    from clipup.runs.toml import parse_value
-
-    rest, options = take_env_options(words)
-    return rest, {"env_options": {name: parse_value(text) for name, text in options.items()}} if options else {}
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -20,7 +20,7 @@ from clipup.runs.config import CHANGEABLE, RunConfig, identity
 from clipup.runs.records import read_records
 from clipup.runs.resolve import resolve
 from clipup.runs.rundir import RunDirectory
-from clipup.runs.suggestions import did_you_mean
+from clipup.suggestions import did_you_mean
 
 RUNS_FOLDER = "runs"
 

@@ -31,7 +31,7 @@ def advance(path: Path, config: RunConfig) -> None:
         check_same_run(directory, config)
         proceed(config, directory)
     else:
-        start(config, directory, comment="a run of `clipup reproduce`")
+        start(config, directory)
 
 
 def read_config(lines: list[str]) -> RunConfig:

@@ -85,7 +85,7 @@ def whole_number(text: str, least: int = 1) -> int:
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
     if not least <= value < 2**63:
-        raise argparse.ArgumentTypeError(f"{text!r} is not from {least} to 2**63 - 1")
+        raise argparse.ArgumentTypeError(f"{text!r} is not at least {least} and below 2**63")
     return value
 
 

@@ -16,16 +16,15 @@ from typing import TypeVar
 
 from clipup.engines.task import EngineName, EpisodeSeeds
 from clipup.errors import InvalidArgument
+from clipup.optimizers import BETA1, BETA2, EPSILON, MOMENTUM, OPTIMIZERS, STEP_RATIO
 from clipup.runs.keywords import RunChanges, Scalar
-from clipup.searches.fitness import SHAPINGS
-from clipup.searches.settings import MOMENTUM, RADIUS_PER_SPEED, STEP_SIZE_PER_SPEED
+from clipup.searches import RADIUS_FACTOR, SHAPINGS
 from clipup.suggestions import did_you_mean
 
 Value = Scalar | None | Mapping[str, Scalar]
 
 MANY = 10**9
 """More of anything than a machine could hold. Beyond it, an array cannot even be asked for."""
-OPTIMIZERS = ("clipup", "adam", "noclip")
 ENGINES: tuple[str, ...] = typing.get_args(EngineName)
 """The engines that can be chosen: "auto" first, then in the order in which it tries them."""
 EPISODE_SEEDS: tuple[str, ...] = typing.get_args(EpisodeSeeds)
@@ -64,7 +63,7 @@ class RunConfig:
         default_factory=_no_options,
         metadata={"setting": Setting("task", "options handed to the environment (--env.KEY VALUE)")},
     )
-    engine: str = _setting("auto", Setting("task", "what runs the environment", ENGINES))
+    engine: str = _setting(ENGINES[0], Setting("task", "what runs the environment", ENGINES))
     reward_offset: float = _setting(
         0.0, Setting("task", "added to the reward of every training step; -1 removes an alive bonus of 1")
     )
@@ -76,10 +75,8 @@ class RunConfig:
     )
     episodes: int = _setting(1, Setting("task", "training episodes per candidate", at_least=1, at_most=MANY))
     episode_seeds: str = _setting(
-        "independent",
-        Setting(
-            "task", "which candidates start their episodes alike: none, the two of a pair, or all", EPISODE_SEEDS
-        ),
+        EPISODE_SEEDS[0],
+        Setting("task", "which candidates start their episodes alike: none, the two of a pair, or all", EPISODE_SEEDS),
     )
     rescale_actions: bool = _setting(
         False, Setting("task", "stretch policy outputs from -1..1 to the action range, instead of clipping them to it")
@@ -100,13 +97,14 @@ class RunConfig:
     max_speed: float = _setting(
         0.05, Setting("search", "THE number to tune: longest step of the center in a generation", above=0)
     )
-    step_ratio: float = _setting(STEP_SIZE_PER_SPEED, Setting("search", "step_size = step_ratio * max_speed", above=0))
+    step_ratio: float = _setting(STEP_RATIO, Setting("search", "step_size = step_ratio * max_speed", above=0))
     step_size: float | None = _setting(
         None, Setting("search", "step size of the optimizer, instead of step_ratio * max_speed", above=0, unset="auto")
     )
-    radius_factor: float = _setting(RADIUS_PER_SPEED, Setting("search", "radius = radius_factor * max_speed", above=0))
+    radius_factor: float = _setting(RADIUS_FACTOR, Setting("search", "radius = radius_factor * max_speed", above=0))
     radius: float | None = _setting(
-        None, Setting("search", "norm of the initial stdev, instead of radius_factor * max_speed", above=0, unset="auto")
+        None,
+        Setting("search", "norm of the initial stdev, instead of radius_factor * max_speed", above=0, unset="auto"),
     )
     momentum: float = _setting(
         MOMENTUM, Setting("search", "momentum of clipup and noclip, less than 1", at_least=0, at_most=1)
@@ -115,23 +113,31 @@ class RunConfig:
     population_max: int | None = _setting(
         None,
         Setting(
-            "search", "most candidates in a generation that grows; auto: 8 * population", at_least=2, at_most=MANY, unset="auto"
+            "search",
+            "most candidates in a generation that grows; auto: 8 * population",
+            at_least=2,
+            at_most=MANY,
+            unset="auto",
         ),
     )
     interactions: int | None = _setting(
         None, Setting("search", "grow a generation until it made this many environment steps", at_least=1)
     )
-    optimizer: str = _setting("clipup", Setting("search", "optimizer (noclip: clipup without clipping)", OPTIMIZERS))
-    beta1: float = _setting(0.9, Setting("search", "adam: decay of the first moment", at_least=0, at_most=1))
-    beta2: float = _setting(0.999, Setting("search", "adam: decay of the second moment", at_least=0, at_most=1))
-    epsilon: float = _setting(1e-8, Setting("search", "adam: added to the denominator", above=0))
+    optimizer: str = _setting(
+        OPTIMIZERS[0], Setting("search", "optimizer (noclip: clipup without clipping)", OPTIMIZERS)
+    )
+    beta1: float = _setting(BETA1, Setting("search", "adam: decay of the first moment", at_least=0, at_most=1))
+    beta2: float = _setting(BETA2, Setting("search", "adam: decay of the second moment", at_least=0, at_most=1))
+    epsilon: float = _setting(EPSILON, Setting("search", "adam: added to the denominator", above=0))
     stdev_learning_rate: float = _setting(
         0.1, Setting("search", "learning rate of the stdev; 0 leaves it as it is", at_least=0)
     )
     stdev_max_change: float | None = _setting(
         0.2, Setting("search", "largest relative change of the stdev per generation, less than 1", above=0, at_most=1)
     )
-    fitness_shaping: str = _setting("centered-rank", Setting("search", "how fitnesses become weights of the gradient", SHAPINGS))
+    fitness_shaping: str = _setting(
+        SHAPINGS[0], Setting("search", "how fitnesses become weights of the gradient", SHAPINGS)
+    )
     fitness_scale: float = _setting(1.0, Setting("search", "multiplies the training fitness", above=0))
     seed: int = _setting(0, Setting("search", "fixes everything that is random", at_least=0, at_most=2**63 - 1))
 
@@ -164,7 +170,11 @@ class RunConfig:
     )
     checkpoint_seconds: float = _setting(
         5.0,
-        Setting("execution", "write a checkpoint when the last one is older than this; 0: after every generation", at_least=0),
+        Setting(
+            "execution",
+            "write a checkpoint when the last one is older than this; 0: after every generation",
+            at_least=0,
+        ),
     )
     keep_checkpoints: int = _setting(3, Setting("execution", "how many checkpoints to keep", at_least=1))
     tensorboard: bool = _setting(False, Setting("execution", "also write TensorBoard events into the run directory"))
@@ -290,7 +300,7 @@ CHANGEABLE = frozenset(RunChanges.__annotations__)
 
 
 def identity(config: RunConfig) -> dict[str, object]:
-    """The settings that decide a run's results, without defaults: a setting that a later version adds changes nothing."""
+    """The settings that decide a run's results and are not the default, so that a setting added later changes none."""
     defaults = config_values(RunConfig(env=config.env))
     found: dict[str, object] = {"env": config.env}
     for name, value in config_values(config).items():

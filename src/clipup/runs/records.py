@@ -135,7 +135,9 @@ def _decode_at_once(lines: list[bytes], kind: type[_R]) -> list[_R] | None:
             cells = {name: row[name] for name, _ in _fields(kind)}
             if type(cells["generation"]) is not int:
                 return None
-            if not all(is_sound(cells[name]) or (cells[name] is None and "None" in form) for name, form in _fields(kind)):
+            if not all(
+                is_sound(cells[name]) or (cells[name] is None and "None" in form) for name, form in _fields(kind)
+            ):
                 return None
             found.append(kind(**cells))  # pyright: ignore[reportArgumentType]  (checked just above)
     except (ValueError, KeyError, TypeError, RecursionError):

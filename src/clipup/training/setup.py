@@ -30,11 +30,8 @@ def make_task(config: RunConfig, maker: EnvironmentMaker | None = None) -> Task:
 
 def make_search(config: RunConfig, dimension: int) -> Search:
     """The search at its start."""
-    names = [entry.name for entry in dataclasses.fields(SearchSettings)]
-    values: dict[str, object] = {name: getattr(config, name) for name in names}
-    if config.interactions is None:
-        values["population_max"] = None  # presets set it for a population that grows
-    settings = SearchSettings(**values)  # pyright: ignore[reportArgumentType]  (fields of the same names and types)
+    values = {entry.name: getattr(config, entry.name) for entry in dataclasses.fields(SearchSettings)}
+    settings = SearchSettings(**values)  # fields of the same names and types
     return make_search_of_kind(SEARCHES[0], settings, dimension)
 
 

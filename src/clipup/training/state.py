@@ -108,5 +108,5 @@ def _parts(
     search: Search, normalizer: Normalizer | None
 ) -> tuple[NDArray[np.float32], Statistics | None, State, State]:
     statistics = normalizer.statistics() if normalizer is not None else None
-    kept = dict(normalizer.state_dict()) if normalizer is not None else {}
+    kept: State = {**normalizer.state_dict()} if normalizer is not None else {}
     return search.center, statistics, search.state_dict(), kept

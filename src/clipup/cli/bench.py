@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 
-from clipup.cli.arguments import add_output_flags, take_env_options, whole_number
+from clipup.cli.arguments import add_env_options, add_output_flags, whole_number
 from clipup.cli.output import print_json, say
 
 DESCRIPTION = """Measure how fast this machine trains on ENV, beside the simulator alone with nothing around it.
@@ -27,16 +27,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engine", default="auto", metavar="NAME", help="auto, envpool or gymnasium")
     parser.add_argument("--seconds", type=float, default=4.0, metavar="X", help="at least, for each measurement")
     parser.add_argument("--repeats", type=whole_number, default=3, metavar="N", help="measurements (default: 3)")
-    parser.add_argument("--env.KEY", metavar="VALUE", dest="unused", help="option KEY of the environment")
+    add_env_options(parser)
     add_output_flags(parser)
-
-
-def prepare(words: list[str]) -> tuple[list[str], dict[str, object]]:
-    """Take ``--env.KEY VALUE`` out before argparse sees the words."""
-    from clipup.runs.toml import parse_value
-
-    rest, options = take_env_options(words)
-    return rest, {"env_options": {name: parse_value(text) for name, text in options.items()}}
 
 
 def run(arguments: argparse.Namespace) -> int:

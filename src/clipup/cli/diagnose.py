@@ -28,7 +28,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Diagnose each run."""
-    from clipup.report.loading import find_runs, load_run
+    from clipup.report.loading import load_run
+    from clipup.runs.rundir import find_runs
 
     entries: list[dict[str, object]] = []
     for path in find_runs(run_paths(arguments.runs)):

@@ -7,7 +7,7 @@ import argparse
 from clipup.cli.arguments import add_output_flags
 from clipup.cli.output import print_json, say, table
 from clipup.errors import MissingDependency, UnknownEnvironment
-from clipup.runs.suggestions import nearest
+from clipup.suggestions import nearest
 
 DESCRIPTION = """List the environments that are known here, and the engine that would run each.
 

@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 import math
 
-from clipup.cli.arguments import add_output_flags, seed_number, take_env_options, whole_number
+from clipup.cli.arguments import add_output_flags, seed_number, whole_number
 from clipup.cli.output import print_json, say
 from clipup.cli.policies import add_policy_arguments, load
 
@@ -29,12 +29,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=seed_number, default=0, metavar="N", help="which episodes (default: 0)")
     parser.add_argument("--workers", type=whole_number, metavar="N", help="threads (default: all)")
     add_output_flags(parser)
-
-
-def prepare(words: list[str]) -> tuple[list[str], dict[str, object]]:
-    """Take ``--env.KEY VALUE`` out before argparse sees the words."""
-    rest, options = take_env_options(words)
-    return rest, {"env_options": options}
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.add_argument("policy", metavar="RUN_OR_POLICY", help="a run directory, or a policy file")
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="policy.onnx or policy.safetensors")
-    parser.add_argument("--best", action="store_true", help="of a run: its best evaluated policy, not its newest")
+    parser.add_argument("--best", action="store_true", help="the best evaluated policy of a run, not the newest")
     add_output_flags(parser)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from clipup.cli.arguments import add_output_flags, seed_number, take_env_options, whole_number
+from clipup.cli.arguments import add_output_flags, seed_number, whole_number
 from clipup.cli.output import print_json, say
 from clipup.cli.policies import add_policy_arguments, load
 from clipup.errors import InvalidArgument
@@ -28,12 +28,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=seed_number, default=0, metavar="N", help="which episodes (default: 0)")
     parser.add_argument("--max-seconds", type=float, metavar="X", help="cut each episode after so long")
     add_output_flags(parser)
-
-
-def prepare(words: list[str]) -> tuple[list[str], dict[str, object]]:
-    """Take ``--env.KEY VALUE`` out before argparse sees the words."""
-    rest, options = take_env_options(words)
-    return rest, {"env_options": options}
 
 
 def run(arguments: argparse.Namespace) -> int:

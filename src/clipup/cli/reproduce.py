@@ -14,6 +14,7 @@ from clipup.reproduction.page import write_page
 from clipup.reproduction.reproduce import Reproduction, ReproductionRequest, reproduce
 from clipup.reproduction.schedule import ScheduleEnd, ScheduleProgress
 from clipup.runs.resolve import parse_flag
+from clipup.tracking.terminal import duration
 
 DESCRIPTION = """Run an experiment of the ClipUp paper and compare the results with the published values.
 
@@ -154,17 +155,12 @@ def _show_line(progress: ScheduleProgress) -> None:
 
 
 def _line(progress: ScheduleProgress) -> str:
-    left = "?" if progress.remaining is None else _duration(progress.remaining)
+    left = "?" if progress.remaining is None else duration(progress.remaining)
     return (
         f"{progress.finished} of {progress.total} runs, generation {progress.generations} of "
-        f"{progress.generations_wanted}, {_duration(progress.seconds)} so far, {left} left: "
+        f"{progress.generations_wanted}, {duration(progress.seconds)} so far, {left} left: "
         f"{', '.join(progress.running)}"
     )
-
-
-def _duration(seconds: float) -> str:
-    minutes = round(seconds / 60.0)
-    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else (f"{minutes} min" if minutes else "< 1 min")
 
 
 def _setting(text: str) -> tuple[str, str]:

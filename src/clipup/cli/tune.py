@@ -6,11 +6,12 @@ import argparse
 import math
 from pathlib import Path
 
-from clipup.cli.arguments import add_output_flags, take_env_options
+from clipup.cli.arguments import add_env_options, add_output_flags
 from clipup.cli.diagnose import finding_lines
 from clipup.cli.output import note, print_json, say
 from clipup.cli.train import add_setting_flags, given_settings
 from clipup.runs.config import settings
+from clipup.tracking.terminal import duration
 from clipup.tuning import TrialProgress, TuningSettings, tune
 from clipup.tuning.journal import EXTRA_RANGES
 
@@ -50,26 +51,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
                        help=f"also tune {' or '.join(EXTRA_RANGES)}; may be repeated")  # fmt: skip
     group.add_argument("--preset", metavar="NAME", default="auto", help="preset to use, or none (default: the task's)")
     add_setting_flags(parser, [name for name in settings() if name not in NOT_HERE])
+    add_env_options(parser)
     add_output_flags(parser)
-
-
-def prepare(words: list[str]) -> tuple[list[str], dict[str, object]]:
-    """Take ``--env.KEY VALUE`` out before argparse sees the words."""
-    from clipup.runs.toml import parse_value
-
-    rest, options = take_env_options(words)
-    return rest, {"env_options": {name: parse_value(text) for name, text in options.items()}} if options else {}
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Search, and print the result."""
     from clipup.runs.resolve import resolve
-    from clipup.runs.rundir import next_free
+    from clipup.runs.rundir import directory_name
 
     config, _ = resolve(given_settings(arguments), preset=arguments.preset)
     plan = TuningSettings(arguments.low, arguments.high, arguments.points, arguments.budget)
-    name = next_free(Path(), config.env).name.rpartition("-")[0]
-    directory = Path(arguments.run) if arguments.run else Path("runs") / f"tune-{name}"
+    directory = Path(arguments.run) if arguments.run else Path("runs") / f"tune-{directory_name(config.env)}"
 
     def show(progress: TrialProgress) -> None:
         if not arguments.quiet:
@@ -120,15 +113,3 @@ def progress_line(progress: TrialProgress) -> str:
         f"[{progress.spent:4.1f} of about {progress.planned:.0f} runs{rest}] "
         f"{progress.point}, seed {progress.seed}: {value} after {100 * progress.share:.0f} % of a run"
     )
-
-
-def duration(seconds: float) -> str:
-    """Seconds in words.
-
-    >>> duration(42), duration(600), duration(8000)
-    ('42 s', '10 min', '2 h 13 min')
-    """
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"

@@ -184,18 +184,18 @@ def population_bound(trace: Trace) -> Iterator[Finding]:
     evidence = {"bound_share": share, "population": population, "steps_per_candidate": length}
     fewer = two_digits(0.9 * interactions)
     change = {"interactions": fewer}
-    advice = f"Ask for fewer interactions: interactions = {fewer:g}, which this population reaches."
+    advice = f"Ask for fewer interactions: interactions = {fewer:.0f}, which this population reaches."
     wanted = trace.config.interactions if trace.config is not None else None
     if wanted is not None:
         evidence["interactions_wanted"] = float(wanted)
         needed = 2 * math.ceil(1.1 * wanted / length / 2)
         change = {"population_max": float(needed)}
-        advice = f"Set population_max = {needed}, or ask for fewer interactions: interactions = {fewer:g}."
+        advice = f"Set population_max = {needed}, or ask for fewer interactions: interactions = {fewer:.0f}."
     yield Finding(
         "population-bound",
         "warning",
         f"In the last third, {percent(share)} of the generations ended at the largest population, {population:.0f} "
-        f"candidates, with only {interactions:.3g} interactions: episodes last only {length / episodes:.3g} steps.",
+        f"candidates, with only {interactions:,.0f} interactions: episodes last only {length / episodes:.3g} steps.",
         advice,
         evidence,
         change,

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clipup.errors import MissingDependency
+from clipup.errors import FileFault, MissingDependency
 from clipup.report.groups import RunGroup, group_runs
 from clipup.report.loading import LoadedRun
-from clipup.runs.files import cannot_write
 
 COLORS = ("#0b6bcb", "#d1490c", "#0f8a5f", "#9333a8", "#a87400", "#0a8ca3", "#c2255c", "#5b6470")
 AXES = ("interactions", "generations", "time")
@@ -75,7 +74,7 @@ def save_figure(figure: Any, stem: Path, *, dpi: int = 160) -> list[Path]:
             figure.savefig(paths[0], dpi=dpi, metadata={"Software": None})
             figure.savefig(paths[1], metadata={"Date": None})
     except OSError as error:
-        raise cannot_write(stem, error) from error
+        raise FileFault.of(stem, "written", error) from error
     return paths
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from clipup.report.commands import repeat_command, train_command
 from clipup.report.groups import RunGroup, group_runs, setting_rows
-from clipup.report.loading import LARGEST, RUN_LIMIT, LoadedRun, unreadable
+from clipup.report.loading import RUN_LIMIT, LoadedRun, unreadable
+from clipup.runs.records import LARGEST
 
 PageData = dict[str, object]
 Cell = float | int | None

@@ -23,10 +23,10 @@ from urllib.parse import parse_qs, urlsplit
 
 from clipup.errors import InvalidArgument
 from clipup.report.groups import group_runs
-from clipup.report.loading import RUN_LIMIT, LoadedRun, find_runs, is_own, load_run
+from clipup.report.loading import RUN_LIMIT, LoadedRun, load_run
 from clipup.report.page_data import PageData, group_data, group_numbers, limit_notes, page_title, run_data, short_names
 from clipup.report.render import render_page
-from clipup.runs.rundir import RunDirectory
+from clipup.runs.rundir import RunDirectory, find_runs
 
 HOST = "127.0.0.1"
 OWN_NAME = re.compile(r"(127\.0\.0\.1|localhost)(:[0-9]{1,5})?")
@@ -102,8 +102,7 @@ class LiveRuns:
 
     def _read(self, path: Path, before: _ReadRun | None) -> _ReadRun:
         signature = _signature(path)
-        directory = RunDirectory(path)
-        busy = is_own(directory.lock_path) and directory.is_busy()
+        busy = RunDirectory(path).is_busy()
         if before is not None and before.signature == signature and before.busy == busy:
             return before
         run = load_run(path)

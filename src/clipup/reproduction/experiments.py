@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from clipup.errors import InvalidArgument
 from clipup.runs.config import Scalar
-from clipup.runs.suggestions import did_you_mean
+from clipup.suggestions import did_you_mean
 
 LUNAR_LANDER = "LunarLanderContinuous-v3"
 WALKER2D = "Walker2d-v4"

@@ -13,7 +13,7 @@ from clipup.report.charts import new_figure, save_figure
 from clipup.reproduction.experiments import Experiment
 from clipup.reproduction.results import Results
 from clipup.reproduction.targets import published_mean
-from clipup.searches import PGPE, candidates
+from clipup.searches import PGPE
 
 COLORS = ("#0b6e99", "#d9730d", "#448361", "#9065b0", "#c14c8a", "#787774")
 CLIPUP, PALE, GREY = "#0b6e99", "#d3e5ef", "#787774"
@@ -116,7 +116,7 @@ def _defaults(experiment: Experiment, results: Results) -> Any:
     search = PGPE(dimension=2, max_speed=1.0, population_size=60, seed=7)
     radius = float(np.linalg.norm(search.stdev))
     step = float(np.linalg.norm(search.optimizer.ascent(np.array([1.0, 0.0], dtype=np.float32))))
-    points = candidates(search.center, search.stdev, search.seed, 0, 0, 60)
+    points = search.ask()
 
     left.add_patch(Circle((0, 0), radius, facecolor=PALE, edgecolor=CLIPUP, linewidth=1.2))
     left.add_patch(Circle((0, 0), 1.0, facecolor=CLIPUP))

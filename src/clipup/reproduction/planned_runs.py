@@ -18,11 +18,11 @@ from pathlib import Path
 
 from clipup.errors import FileFault, InvalidArgument, MissingDependency
 from clipup.reproduction.experiments import HUMANOID_BULLET, LUNAR_LANDER, Experiment, ExperimentGroup
-from clipup.runs.config import CHANGEABLE, RunConfig, identity
+from clipup.runs.config import CHANGEABLE, RunConfig, differences, identity
 from clipup.runs.records import read_records
 from clipup.runs.resolve import resolve
 from clipup.runs.rundir import RunDirectory
-from clipup.runs.suggestions import did_you_mean
+from clipup.suggestions import did_you_mean
 
 RUNS_DIRECTORY = "runs"
 
@@ -106,12 +106,8 @@ def run_name(config: RunConfig) -> str:
 
 def check_same_run(directory: RunDirectory, config: RunConfig) -> None:
     """Refuse a directory whose run has other settings than `config`."""
-    there, wanted = identity(directory.read_config()), identity(config)
-    if there != wanted:
-        different = sorted(name for name in {*there, *wanted} if there.get(name) != wanted.get(name))
-        raise FileFault(
-            f"{directory.path}: its run differs in {', '.join(different)}; remove it or choose another --out"
-        )
+    if names := differences(directory.read_config(), config):
+        raise FileFault(f"{directory.path}: its run differs in {', '.join(names)}; remove it or choose another --out")
 
 
 def check_requirements(experiment: Experiment, *, runs: bool, figures: bool, cluster: bool) -> None:

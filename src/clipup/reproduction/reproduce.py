@@ -18,7 +18,7 @@ from clipup.reproduction.planned_runs import RUNS_DIRECTORY, PlannedRun, check_r
 from clipup.reproduction.results import Results, collect, encode, read_results
 from clipup.reproduction.schedule import Schedule, ScheduleEnd, ScheduleProgress
 from clipup.reproduction.verdicts import Verdict, verdicts
-from clipup.runs.files import cannot_write, write_atomically
+from clipup.runs.files import write_atomically
 from clipup.runs.records import read_records
 from clipup.runs.rundir import RunDirectory
 
@@ -99,7 +99,7 @@ def _write_up(
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileFault(f"{directory}: cannot be made: {error.strerror or error}") from error
+        raise FileFault.of(directory, "made", error) from error
     asked = experiment.runs if request.runs is None else request.runs
     results = collect(experiment, planned, request.out, runs=asked, changes=request.changes)
     found = verdicts(results)
@@ -167,6 +167,6 @@ def keep_policy(
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(run.directory(out).policy_path, target)
     except OSError as error:
-        raise cannot_write(target, error) from error
+        raise FileFault.of(target, "written", error) from error
     generation = read_policy(target)[1].generation
     return target, {"group": run.group, "seed": run.seed, "generation": generation, "recent_score": score}

@@ -317,7 +317,7 @@ def read_results(path: Path) -> Results:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise FileFault(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise FileFault.of(path, "read", error) from error
     if len(data) > _SIZE_LIMIT:
         raise FileFault(f"{path}: larger than {_SIZE_LIMIT} bytes, so not a result file")
     return decode(data, str(path))

@@ -22,7 +22,6 @@ from clipup.evaluation.intervals import (
     percent_reduction,
     summarize_group,
 )
-from clipup.optimizers import ClipUp
 from clipup.reproduction.experiments import SCALES
 from clipup.reproduction.results import GroupResult
 from clipup.reproduction.targets import Claim
@@ -209,12 +208,12 @@ def median_stays(claim: Claim, groups: Groups) -> Comparison:
 
 def defaults(claim: Claim, groups: Groups) -> Comparison:
     """Agrees: a search that is given only max_speed has the step size, momentum and radius of the paper."""
-    del claim, groups
+    del groups
     search = PGPE(dimension=4, max_speed=1.0)
-    radius = float(np.linalg.norm(search.stdev))
-    optimizer = search.optimizer
-    step, momentum = (optimizer.step_size, optimizer.momentum) if isinstance(optimizer, ClipUp) else (0.0, 0.0)
-    return Comparison(f"{step:g} v, {momentum:g}, {radius:g} v", "", (step, momentum, radius) == (0.5, 0.9, 15.0))
+    step, momentum = (float(getattr(search.optimizer, name, 0.0)) for name in ("step_size", "momentum"))
+    found = (step, momentum, search.figures().stdev_norm)
+    published = tuple(claim.number(name) for name in ("step_ratio", "momentum", "radius_factor"))
+    return Comparison(f"{found[0]:g} v, {found[1]:g}, {found[2]:g} v", "", found == published)
 
 
 def first_speed(claim: Claim, groups: Groups) -> Comparison:

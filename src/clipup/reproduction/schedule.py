@@ -24,12 +24,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from clipup.errors import ClipUpError, FileFault, InvalidArgument
-from clipup.reproduction.planned_runs import PlannedRun, check_same_run
+from clipup.reproduction.planned_runs import PlannedRun
 from clipup.runs.config import RunConfig
 from clipup.runs.resolve import make_config
 from clipup.runs.rundir import RunDirectory
 from clipup.runs.toml import format_config
-from clipup.training.api import RunInterrupted, proceed, start
+from clipup.training.api import RunInterrupted, advance
 
 END = "END"
 POLL_SECONDS = 0.2
@@ -207,16 +207,6 @@ def _last_line(entry: _RunProcess) -> str:
     return f"ended with code {entry.process.returncode}"
 
 
-def advance(path: Path, config: RunConfig) -> None:
-    """Start or continue the run in `path`, up to the generations of `config`."""
-    directory = RunDirectory(path)
-    if directory.config_path.is_file():
-        check_same_run(directory, config)
-        proceed(config, directory)
-    else:
-        start(config, directory, comment="a run of `clipup reproduce`")
-
-
 def read_config(lines: list[str]) -> RunConfig:
     """Parse the configuration that the parent sent."""
     try:
@@ -234,7 +224,7 @@ def main() -> int:
         lines.append(line)
     threading.Thread(target=_stop_without_parent, daemon=True).start()
     try:
-        advance(Path(sys.argv[1]), read_config(lines))
+        advance(read_config(lines), RunDirectory(Path(sys.argv[1])))
     except RunInterrupted as interrupted:
         return interrupted.exit_code
     except KeyboardInterrupt:

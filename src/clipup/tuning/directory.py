@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 from clipup.errors import FileFault, RunBusy, RunExists, StateMismatch
-from clipup.runs.config import RunConfig, config_values
-from clipup.runs.files import TEMPORARY_SUFFIX, open_own, write_atomically
+from clipup.runs.config import RunConfig, config_values, differing
+from clipup.runs.files import TEMPORARY_SUFFIX, FileLock, write_atomically
 from clipup.runs.resolve import make_config
 from clipup.runs.toml import format_config, read_toml
 
@@ -26,12 +23,16 @@ def claimed(directory: Path, base: RunConfig) -> Generator[None]:
     each other's trials, so the second is refused too.
     """
     _check(directory, base)
+    lock = FileLock(directory / LOCK)
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        lock = _lock(directory)
+        if not lock.acquire():
+            raise RunBusy(
+                f"{directory}: process {lock.owner()} is searching here; wait, stop it, or choose another --run"
+            )
     except OSError as error:
-        raise _cannot_make(directory, error) from error
-    with lock:
+        raise FileFault.of(directory, "made", error) from error
+    try:
         _check(directory, base)  # another process may have created a search in between
         # The marker makes it a search, so it comes first: if killed before, the directory is new; after, it continues.
         if not (directory / MARKER).is_file():
@@ -40,18 +41,17 @@ def claimed(directory: Path, base: RunConfig) -> Generator[None]:
         try:
             (directory / TRIALS).mkdir(exist_ok=True)
         except OSError as error:
-            raise _cannot_make(directory, error) from error
+            raise FileFault.of(directory, "made", error) from error
         yield
+    finally:
+        lock.release()
 
 
 def _check(directory: Path, base: RunConfig) -> None:
     """Refuse a directory with anything but this search, or the remains of one that was killed at its start."""
     marker = directory / MARKER
     if marker.is_file():
-        before = make_config(read_toml(marker))
-        if before != base:
-            old, new = config_values(before), config_values(base)
-            names = [name for name in new if old[name] != new[name]]
+        if names := differing(config_values(make_config(read_toml(marker))), config_values(base)):
             raise StateMismatch(
                 f"{directory} holds a search with other settings ({', '.join(names)}); "
                 "use the same settings, or choose another --run"
@@ -63,30 +63,5 @@ def _check(directory: Path, base: RunConfig) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise _cannot_make(directory, error) from error
+        raise FileFault.of(directory, "made", error) from error
     raise RunExists(f"{directory} exists and is not a search that could continue; choose another --run")
-
-
-def _lock(directory: Path) -> IO[bytes]:
-    """Take the lock. It lasts until the file is closed, which the system does even after kill -9."""
-    file = open_own(directory / LOCK, "a+b")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        file.truncate(0)
-        file.write(f"{os.getpid()}\n".encode("ascii"))
-        file.flush()
-    except BlockingIOError:
-        file.seek(0)
-        owner = file.read(32).decode("ascii", "replace").strip()
-        file.close()
-        raise RunBusy(
-            f"{directory}: process {owner or 'unknown'} is searching here; wait, stop it, or choose another --run"
-        ) from None
-    except BaseException:
-        file.close()
-        raise
-    return file
-
-
-def _cannot_make(directory: Path, error: OSError) -> FileFault:
-    return FileFault(f"{directory}: cannot be made: {error.strerror or error}")

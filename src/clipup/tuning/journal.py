@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from clipup.errors import FileFault, MissingDependency
-from clipup.runs.files import cannot_write
 from clipup.runs.records import Record
 from clipup.tuning.speed_search import Point
 
@@ -166,7 +165,7 @@ def _mend(path: Path) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise cannot_write(path, error) from error
+        raise FileFault.of(path, "written", error) from error
 
 
 def load_optuna() -> Any:

@@ -14,7 +14,7 @@ from clipup.runs.config import RunConfig
 from clipup.runs.records import ClockRecord, Record, read_records
 from clipup.runs.rundir import RunDirectory, Status
 from clipup.tracking import RunInfo
-from clipup.training.api import proceed, start
+from clipup.training.api import advance
 from clipup.tuning.journal import Journal
 from clipup.tuning.speed_search import WHOLE, Point
 
@@ -104,12 +104,8 @@ class TrialRuns:
             seed=self._config.seed + seed,
             generations=generation,
         )
-        directory = RunDirectory(path)
         try:
-            if directory.config_path.is_file():
-                proceed(config, directory, trackers=[self._trained])
-            else:
-                start(config, directory, trackers=[self._trained])
+            advance(config, RunDirectory(path), trackers=[self._trained])
         except (Diverged, EnvironmentFault) as error:
             self._journal.fail(point, seed, str(error))
         return _known(path)

@@ -12,6 +12,7 @@ from pathlib import Path
 from clipup.diagnosis import Finding, diagnose
 from clipup.engines import make_engine
 from clipup.errors import InvalidArgument
+from clipup.optimizers import OptimizerSettings, make_optimizer, step_report
 from clipup.report.charts import new_figure, plain_label, save_figure
 from clipup.report.commands import train_command
 from clipup.runs.config import RunConfig
@@ -69,7 +70,7 @@ def tune(
             "tuning compares half runs and whole runs of one length, so generations must be at least 2, got "
             f"{config.generations}"
         )
-    if config.optimizer != "clipup":
+    if step_report(make_optimizer(config.optimizer, OptimizerSettings(max_speed=1.0), 1)).max_speed is None:
         raise InvalidArgument(f"tuning finds max_speed, but the optimizer {config.optimizer!r} has none")
     directory = Path(path)
     # A trial must be evaluated where the search looks at it, and only its generations may end it.

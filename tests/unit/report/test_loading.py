@@ -15,9 +15,8 @@ from clipup.cli.main import main
 from clipup.diagnosis import Finding
 from clipup.report import load_run, make_report
 from clipup.report.charts import write_charts
-from clipup.report.loading import find_runs
 from clipup.report.server import LiveRuns
-from clipup.runs.rundir import RunDirectory
+from clipup.runs.rundir import RunDirectory, find_runs
 
 Write = Callable[..., Path]
 

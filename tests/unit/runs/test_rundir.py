@@ -1,4 +1,5 @@
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,10 +17,12 @@ CONFIG = RunConfig(env="CartPole-v1", generations=3)
 
 def test_a_new_run_holds_its_configuration(tmp_path):
     run = RunDirectory(tmp_path / "deep" / "run")
-    run.create(CONFIG, "hello")
+    run.create(CONFIG)
     run.close()
     assert run.read_config() == CONFIG
-    assert run.config_path.read_text().startswith("# hello\n")
+    head = run.config_path.read_text().splitlines()[:2]
+    assert head[0].endswith(f"Repeat it: clipup train --config {run.config_path} --run NEW")
+    assert re.match(r"# Made with clipup \S+, .*numpy \S+\.$", head[1])
 
 
 def test_an_existing_run_or_any_other_content_is_refused_and_left_alone(tmp_path):

@@ -61,8 +61,7 @@ def write(path: Path, generations: int) -> None:
 @pytest.fixture
 def training(monkeypatch: pytest.MonkeyPatch) -> MadeUpTraining:
     made = MadeUpTraining()
-    monkeypatch.setattr(trials, "start", made.train)
-    monkeypatch.setattr(trials, "proceed", made.train)
+    monkeypatch.setattr(trials, "advance", made.train)
     monkeypatch.setattr(trials, "time", made)
     return made
 
@@ -88,7 +87,7 @@ def test_a_resumed_trial_counts_as_the_generations_that_were_left_of_it(
     runs.value(Point(0.2), 0, 0.5)
     assert [progress.seconds_per_run for progress in told] == pytest.approx([100 * SECONDS, 100 * SECONDS])
     assert runs.spent() == 1.0
-    assert "[ 0.5 of about 18 runs, about 57 min left]" in progress_line(told[0])
+    assert "[ 0.5 of about 18 runs, about 56m40s left]" in progress_line(told[0])
 
 
 def test_generations_that_a_resumed_trial_makes_again_count_too(

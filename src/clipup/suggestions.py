@@ -1,4 +1,4 @@
-"""Near misses: what somebody probably meant to type."""
+"""The known words that look most like a mistyped one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def nearest(word: str, known: Iterable[str], *, count: int = 3) -> list[str]:
-    """The known words that look most like `word`, letter case aside, best first."""
+    """Return the known words that look most like `word`, best first; upper and lower case count as the same."""
     by_folded: dict[str, str] = {}
     for name in known:
         by_folded.setdefault(name.casefold(), name)

@@ -16,7 +16,6 @@ from clipup.reproduction.experiments import EXPERIMENTS, experiment_named
 from clipup.reproduction.planned_runs import plan
 from clipup.reproduction.results import read_results
 from clipup.reproduction.schedule import Schedule
-from clipup.runs.rundir import RunDirectory
 
 pytest.importorskip("envpool")
 SHORT = ["--runs", "2", "--generations", "5"]
@@ -104,7 +103,7 @@ def test_a_run_that_fails_is_told_and_the_others_go_on(tmp_path: Path) -> None:
     runs = plan(
         experiment_named("fitness-scale"), runs=2, generations=1, only=["clipup-raw"], changes={"population": 4}
     )
-    blocked = runs[0].path(tmp_path)
+    blocked = runs[0].directory(tmp_path).path
     blocked.mkdir(parents=True)
     (blocked / "something.txt").write_text("not a run")
     outcome = Schedule(runs, tmp_path).run()
@@ -116,7 +115,7 @@ def test_a_run_that_another_process_makes_is_left_to_it_and_is_no_failure(tmp_pa
     runs = plan(
         experiment_named("fitness-scale"), runs=4, generations=1, only=["clipup-raw"], changes={"population": 4}
     )
-    held = [RunDirectory(run.path(tmp_path)) for run in runs[:3]]
+    held = [run.directory(tmp_path) for run in runs[:3]]
     try:
         for directory, run in zip(held, runs, strict=False):
             directory.create(run.config, "")

@@ -198,7 +198,7 @@ def _run(
     )
     # Everything that the configuration can have wrong is found before anything is written.
     try:
-        make_search(config, executor.network.parameter_count)
+        make_search(config, executor.description.network.parameter_count)
         with Interruption() as interruption:
             trainer = Trainer(config, executor, store(), everyone, interruption)
             status = trainer.run()

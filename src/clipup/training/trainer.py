@@ -67,8 +67,8 @@ class Trainer:
         self._storage = storage
         self._audience = Audience(trackers)
         self._interruption = interruption or Interruption()
-        self._search: PGPE = make_search(config, executor.network.parameter_count)
-        self._normalizer = Normalizer(executor.network.observation_size) if config.normalize else None
+        self._search: PGPE = make_search(config, executor.description.network.parameter_count)
+        self._normalizer = Normalizer(executor.description.network.observation_size) if config.normalize else None
         self._total_interactions = 0
         self._best = -math.inf
         self._best_score = -math.inf
@@ -87,8 +87,8 @@ class Trainer:
     @property
     def policy(self) -> Policy:
         """The center as a policy, with the statistics that the next generation would use."""
-        network, actions = self._executor.network, self._executor.actions
-        return Policy(network, self._search.center, self._statistics(), actions)
+        description = self._executor.description
+        return Policy(description.network, self._search.center, self._statistics(), description.engine.actions)
 
     def run(self) -> Status:
         """Train until a limit is reached, the target is met, or a signal comes; leave everything saved."""
@@ -96,11 +96,11 @@ class Trainer:
             self.config,
             self._storage.path,
             self.generation,
-            self._executor.network.describe(),
-            self._executor.network.parameter_count,
-            self._executor.engine,
-            self._executor.engine_reason,
-            self._executor.description,
+            self._executor.description.network.describe(),
+            self._executor.description.network.parameter_count,
+            self._executor.description.engine.name,
+            self._executor.description.engine.reason,
+            self._executor.place,
         )
         status = self._status("failed", "an error")
         try:
@@ -268,16 +268,16 @@ class Trainer:
                 "score_standard_error": _or_nan(self._last_score.standard_error if self._last_score else None),
                 "records_size": self._storage.records_size,
                 "settings": json.dumps(identity(self.config), sort_keys=True),
-                "engine": self._executor.engine,
+                "engine": self._executor.description.engine.name,
             },
         )
 
     def _check_engine(self, checkpoint: Checkpoint) -> None:
         """Refuse to go on in another simulator than before: ``engine = "auto"`` takes what is installed."""
-        before, here = checkpoint.counters.get("engine"), self._executor.engine
-        if before is not None and before != here:
+        before, engine = checkpoint.counters.get("engine"), self._executor.description.engine
+        if before is not None and before != engine.name:
             raise FileFault(
-                f"this run was made with {before}, and would go on here with {here} ({self._executor.engine_reason}), "
+                f"this run was made with {before}, and would go on here with {engine.name} ({engine.reason}), "
                 f"to other results; install {before}, or start a new run"
             )
 
@@ -301,7 +301,7 @@ class Trainer:
             total_interactions=self._total_interactions,
             score=_finite_or_none(score.mean if score else None),
             score_standard_error=_finite_or_none(score.standard_error if score else None),
-            engine=self._executor.engine,
+            engine=self._executor.description.engine.name,
         )
 
 

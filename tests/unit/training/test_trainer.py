@@ -10,6 +10,7 @@ import pytest
 
 from clipup.engines import Failure, Outcomes
 from clipup.errors import Diverged, EnvironmentFault, FileFault
+from clipup.executors.jobs import EngineDescription, WorkerDescription
 from clipup.policies import Actions, Moments, Network, Statistics
 from clipup.runs.checkpoint import Checkpoint
 from clipup.runs.config import RunConfig
@@ -25,11 +26,8 @@ from clipup.training.trainer import Trainer
 class Bowl:
     """Fitness is minus the squared distance from ones; each candidate makes as many steps as `steps` says."""
 
-    network: Network = field(default_factory=lambda: Network(2, 1))
-    actions: Actions = field(default_factory=lambda: Actions("box", 1, (-1.0,), (1.0,), (1,)))
     engine: str = "fake"
-    engine_reason: str = "asked for"
-    description: str = "here"
+    place: str = "here"
     sum_blocks: None = None
     steps: int = 5
     failing: tuple[int, ...] = ()
@@ -38,6 +36,11 @@ class Bowl:
     calls: list[tuple[int, int, int, Statistics | None]] = field(default_factory=list)
     centers: list[tuple[int, Statistics | None]] = field(default_factory=list)
     following: list[Batch | None] = field(default_factory=list)
+
+    @property
+    def description(self) -> WorkerDescription:
+        actions = Actions("box", 1, (-1.0,), (1.0,), (1,))
+        return WorkerDescription(EngineDescription(self.engine, "1.0", "asked for", 2, actions), Network(2, 1))
 
     def evaluate(self, batch: Batch, statistics: Statistics | None, *, following: Batch | None = None) -> Outcomes:
         self.calls.append((batch.generation, batch.start, batch.stop, statistics))

@@ -146,6 +146,16 @@ class _Held:
     def indices(self) -> int:
         return sum(len(assignment) for assignment, _ in self.ranges)
 
+    @property
+    def deadline(self) -> float | None:
+        """When the oldest one must be finished; None without a limit, and once the worker was dismissed."""
+        seconds = self.ranges[0][1] if self.ranges and not self.dismissed else None
+        return None if seconds is None else self.began + seconds
+
+    def takes(self, job: int) -> bool:
+        """Return whether the worker can be given a range of this job: not while it holds ranges of another."""
+        return not self.dismissed and (not self.ranges or self.ranges[-1][0].job == job)
+
 
 class Scheduler:
     """Has one job at a time done by the workers that are there.
@@ -184,7 +194,7 @@ class Scheduler:
         return self._description
 
     def ask(self, job: AnyJob, start: int, stop: int, ahead: range = range(0)) -> list[Action]:
-        """Want the indices ``start … stop - 1`` of a job. Idle workers may go on with `ahead`, which must come next.
+        """Ask for the indices ``start … stop - 1`` of a job. Idle workers may go on with those after them, `ahead`.
 
         What was done for another job, or for other indices, is dropped.
         """
@@ -222,17 +232,21 @@ class Scheduler:
         actions = [*self._dismiss_late(now)]
         if self._slow_at is not None and now > self._slow_at:
             self._slow_at = None
-            actions.append(Warn(f"no worker is ready after {SLOW_START:g} s: it imports, or waits for room"))
+            actions.append(
+                Warn(
+                    f"no worker is ready after {SLOW_START:g} s: workers still import, or wait for room on the cluster"
+                )
+            )
         if self._job is not None:
             for depth in range(self._rule.depth):
                 for number, held in self._workers.items():
-                    if len(held.ranges) == depth and (not held.ranges or held.ranges[-1][0].job == self._number):
+                    if len(held.ranges) == depth and held.takes(self._number):
                         actions += self._assign(number, held, self._job, now)
         return actions
 
     def patience(self, now: float) -> float:
         """Return how many seconds may pass until the next `tick`, if nothing happens."""
-        deadlines = [deadline for held in self._workers.values() if (deadline := _deadline(held)) is not None]
+        deadlines = [deadline for held in self._workers.values() if (deadline := held.deadline) is not None]
         return min([TICK, *(max(deadline - now, 0.01) for deadline in deadlines)])
 
     def handle(self, event: Event, now: float) -> list[Action]:
@@ -319,7 +333,7 @@ class Scheduler:
 
     def _dismiss_late(self, now: float) -> Iterator[Action]:
         for number, held in self._workers.items():
-            deadline = _deadline(held)
+            deadline = held.deadline
             if deadline is not None and deadline <= now:
                 held.dismissed = True
                 spent = deadline - held.began
@@ -352,13 +366,6 @@ class Scheduler:
             lost = f"{self._failed_starts} workers in a row were lost while they started; the last one {reason}"
             return [Stop(EnvironmentFault(lost))]
         return [Warn(f"a worker {reason} while it started; another one is started")]
-
-
-def _deadline(held: _Held) -> float | None:
-    """Return when a worker must have finished its oldest range; None if there is no limit, or it was told already."""
-    if held.dismissed or not held.ranges or held.ranges[0][1] is None:
-        return None
-    return held.began + held.ranges[0][1]
 
 
 def _difference(known: WorkerDescription, new: WorkerDescription) -> EnvironmentFault:

@@ -12,6 +12,9 @@ from clipup.executors.jobs import Setup
 from clipup.executors.protocol import Executor
 from clipup.executors.seams import choose, own_threads
 
+FEWEST_PROCESSES = 2
+"""One worker means: stay in this process."""
+
 _logger = logging.getLogger("clipup")
 
 
@@ -60,7 +63,7 @@ def make_executor(
             "it, or choose engine 'gymnasium' or a cluster"
         )
     processes = 1 if threads else workers or available_threads()
-    if processes > 1 or episode_timeout is not None:
+    if processes >= FEWEST_PROCESSES or episode_timeout is not None:
         from clipup.executors.distributed import DistributedExecutor
         from clipup.executors.processes import ProcessTransport
 

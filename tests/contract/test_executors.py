@@ -17,7 +17,7 @@ from clipup.executors.inline import InlineExecutor
 from clipup.executors.jobs import Setup
 from clipup.executors.processes import ProcessTransport
 from clipup.policies import Statistics
-from clipup.searches.sampling import Batch
+from clipup.searches import GaussianBatch
 
 TASKS = {
     "gymnasium-linear": (Task("Pendulum-v1", engine="gymnasium", max_episode_steps=30), "linear-bias"),
@@ -117,12 +117,13 @@ def test_what_is_begun_early_never_shows(pair: tuple[Executor, Executor]) -> Non
     tested, own = pair
     batch = search_for(own, 12).batch()
 
-    def at(generation: int, start: int) -> Batch:
+    def at(generation: int, start: int) -> GaussianBatch:
         return dataclasses.replace(batch, generation=generation, start=start, stop=start + 12)
 
     for generation, batches in enumerate([3, 1, 2]):
         for number in range(batches):
-            asked, following = at(generation, 12 * number), at(generation, 12 * number + 12)
+            asked = at(generation, 12 * number)
+            following = asked.until(asked.stop + 12)
             assert same(tested.evaluate(asked, None, following=following), own.evaluate(asked, None))
 
 

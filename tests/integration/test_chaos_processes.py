@@ -26,7 +26,7 @@ from clipup.executors.distributed import DistributedExecutor
 from clipup.executors.inline import InlineExecutor
 from clipup.executors.jobs import Setup
 from clipup.policies import Statistics
-from clipup.searches.sampling import Batch
+from clipup.searches import Batch
 
 SOURCE = str(Path(__file__).parents[2] / "src")
 ENVIRONMENTS = str(Path(__file__).parents[1] / "environments")

@@ -5,7 +5,11 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Protocol, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from clipup.engines import Outcomes, Task
 from clipup.executors.jobs import BlockSums, CenterEvaluation, Job, Population, Result_co, Sums, WorkerDescription
@@ -21,11 +25,9 @@ from clipup.executors.scheduler import (
     Stop,
     Warn,
 )
-from clipup.executors.seams import Batch, as_sums, block_sum
 from clipup.executors.work_queue import RangeRule
 from clipup.policies import Statistics
-from clipup.searches import gradient
-from clipup.searches.sampling import FloatArray
+from clipup.searches.protocol import Batch, BlockSum, FloatArray
 
 SUMMED_BY_WORKERS = 4_000_000
 """From this many numbers on, workers share a search's sum; these take about 50 ms."""
@@ -130,12 +132,11 @@ class DistributedExecutor:
         """Evaluate the center on `episodes` episodes with the environment's own rewards and limits."""
         return self._outcomes(CenterEvaluation(center, statistics, seed, generation), 0, episodes)
 
-    def sum_blocks(self, work: gradient.GradientWork) -> Iterable[gradient.Sums]:
+    def sum_blocks(self, total: BlockSum) -> Iterable[tuple[NDArray[np.float64], ...]]:
         """Yield the sums of all blocks, in order. Workers make them if there is enough to do."""
-        total = block_sum(work)
         if total.size < SUMMED_BY_WORKERS:
-            return as_sums(total.block(number) for number in range(total.block_count))
-        return as_sums(block for part in self._shared_sums(BlockSums(total)) for block in part)
+            return (total.block(number) for number in range(total.block_count))
+        return chain.from_iterable(self._shared_sums(BlockSums(total)))
 
     def close(self) -> None:
         """End the workers."""

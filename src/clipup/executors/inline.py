@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from clipup.engines import Outcomes
 from clipup.executors.jobs import CenterEvaluation, Population, Setup, Worker, WorkerDescription
-from clipup.executors.seams import Batch, SumBlocks, own_threads
+from clipup.executors.seams import own_threads
 from clipup.policies import Statistics
-from clipup.searches.sampling import FloatArray
+from clipup.searches.protocol import Batch, FloatArray, SumBlocks
 
 
 class InlineExecutor:

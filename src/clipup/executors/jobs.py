@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from clipup.engines import Engine, Outcomes, Task, make_engine
 from clipup.engines.engine import DEFAULT_LANES
 from clipup.engines.seeding import Stream
-from clipup.executors.seams import Batch, BlockSum, EngineDescription, describe, same_generation, until
+from clipup.executors.seams import EngineDescription, describe
 from clipup.policies import Network, Statistics
-from clipup.searches.sampling import FloatArray
+from clipup.searches.protocol import Batch, BlockSum, FloatArray
 
 Sums = list[tuple[NDArray[np.float64], ...]]
 """The sums of consecutive blocks."""
@@ -150,7 +150,7 @@ class Population:
 
     def run(self, worker: Worker, start: int, stop: int) -> Outcomes:
         """Make the candidates and evaluate them."""
-        batch = self.batch if stop <= self.batch.stop else until(self.batch, stop)
+        batch = self.batch if stop <= self.batch.stop else self.batch.until(stop)
         return worker.evaluate(
             batch.candidates(start, stop),
             self.statistics,
@@ -164,7 +164,7 @@ class Population:
         """Compare by value. A batch that only looks like the one before gets its own results."""
         return (
             isinstance(earlier, Population)
-            and same_generation(self.batch, earlier.batch)
+            and self.batch.same_generation(earlier.batch)
             and _same_statistics(self.statistics, earlier.statistics)
         )
 

@@ -6,9 +6,8 @@ from typing import Protocol
 
 from clipup.engines import Outcomes
 from clipup.executors.jobs import WorkerDescription
-from clipup.executors.seams import Batch, SumBlocks
 from clipup.policies import Statistics
-from clipup.searches.sampling import FloatArray
+from clipup.searches.protocol import Batch, FloatArray, SumBlocks
 
 
 class Executor(Protocol):

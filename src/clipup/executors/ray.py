@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NewType, cast
 
-from clipup.engines.engine import available_threads
 from clipup.errors import InvalidArgument, MissingDependency
 from clipup.executors import wire
 from clipup.executors.jobs import Setup, Worker, WorkerDescription
 from clipup.executors.scheduler import AnyJob, Assignment, Event, Failed, Finished, Joined, Lost
 from clipup.executors.work_queue import RangeRule
+from clipup.processors import available_threads
 
 GROWTH_SECONDS = 2.0
 """Seconds between two looks at the size of the cluster."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 
 from clipup.engines import Task
-from clipup.engines.engine import DEFAULT_LANES, available_threads
+from clipup.engines.engine import DEFAULT_LANES
 from clipup.errors import InvalidArgument, NoProcesses
 from clipup.executors.inline import InlineExecutor
 from clipup.executors.jobs import Setup
 from clipup.executors.protocol import Executor
 from clipup.executors.seams import choose, own_threads
+from clipup.processors import available_threads
 
 FEWEST_PROCESSES = 2
 """One worker means: stay in this process."""

@@ -19,7 +19,8 @@ from clipup.executors.jobs import EngineDescription, WorkerDescription
 from clipup.executors.scheduler import AnyJob, Assignment, Event, Failed, Finished, Joined
 from clipup.executors.work_queue import RangeRule
 from clipup.policies import Actions, Network, Statistics
-from clipup.searches.sampling import FloatArray
+from clipup.searches import Batch
+from clipup.searches.protocol import FloatArray
 
 ACTIONS = Actions.box(np.full(1, -1, np.float32), np.ones(1, np.float32))
 DESCRIPTION = WorkerDescription(EngineDescription("fake", "1.0", "asked for", 2, ACTIONS), Network(2, 1))
@@ -95,8 +96,54 @@ def search(population: int = 12) -> PGPE:
     return PGPE(dimension=2, population_size=population, max_speed=0.2, seed=3)
 
 
-def expected(batch: object) -> list[float]:
-    return batch.candidates().astype(np.float64).sum(axis=1).tolist()  # type: ignore[attr-defined]
+def expected(batch: Batch) -> list[float]:
+    return batch.candidates().astype(np.float64).sum(axis=1).tolist()
+
+
+@dataclass(frozen=True)
+class LineBatch:
+    """Candidate i is at (i, generation): a batch that has nothing in common with PGPE's."""
+
+    start: int
+    stop: int
+    generation: int = 0
+    seed: int = 0
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    def candidates(self, start: int | None = None, stop: int | None = None) -> FloatArray:
+        first, last = self.start if start is None else start, self.stop if stop is None else stop
+        assert self.start <= first <= last <= self.stop
+        return np.array([(index, self.generation) for index in range(first, last)], np.float32).reshape(-1, 2)
+
+    def until(self, stop: int) -> LineBatch:
+        return dataclasses.replace(self, start=self.stop, stop=stop)
+
+    def same_generation(self, other: object) -> bool:
+        return isinstance(other, LineBatch) and other.generation == self.generation
+
+
+@pytest.mark.parametrize("speculates", [True, False])
+def test_a_generation_of_any_search_may_grow_batch_by_batch(speculates: bool) -> None:
+    transport = OwnTransport()
+    executor = DistributedExecutor(transport, TASK)
+    for generation in range(3):
+        batch = LineBatch(0, 7, generation)
+        for _ in range(3):
+            following = batch.until(batch.stop + 7)
+            outcomes = executor.evaluate(batch, None, following=following if speculates else None)
+            assert outcomes.fitness.tolist() == expected(batch)
+            batch = following
+    assert len(transport.jobs) == 3, "a job reaches the workers once a generation"
+
+
+def test_other_statistics_are_another_job() -> None:
+    transport = OwnTransport()
+    executor = DistributedExecutor(transport, TASK)
+    for number, mean in enumerate((0.0, 0.0, 1.0)):
+        executor.evaluate(LineBatch(7 * number, 7 * number + 7), Statistics(np.full(2, mean), np.ones(2)))
+    assert len(transport.jobs) == 2
 
 
 def test_work_that_was_interrupted_anywhere_can_be_asked_for_again() -> None:

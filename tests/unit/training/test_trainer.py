@@ -11,6 +11,7 @@ import pytest
 
 from clipup.engines import Failure, Outcomes
 from clipup.errors import Diverged, EnvironmentFault, FileFault
+from clipup.executors.jobs import EngineDescription, WorkerDescription
 from clipup.policies import Actions, Moments, Network, Statistics
 from clipup.runs.checkpoint import Checkpoint
 from clipup.runs.config import RunConfig
@@ -18,8 +19,8 @@ from clipup.runs.records import read_records
 from clipup.runs.rundir import RunDirectory
 from clipup.runs.storage import DirectoryStorage, NoStorage
 from clipup.searches import Batch
-from clipup.training.signals import Interruption
 from clipup.training.setup import make_search
+from clipup.training.signals import Interruption
 from clipup.training.trainer import Trainer
 
 
@@ -27,11 +28,8 @@ from clipup.training.trainer import Trainer
 class Bowl:
     """Fitness is minus the squared distance from ones; each candidate makes as many steps as `steps` says."""
 
-    network: Network = field(default_factory=lambda: Network(2, 1))
-    actions: Actions = field(default_factory=lambda: Actions("box", 1, (-1.0,), (1.0,), (1,)))
     engine: str = "fake"
-    engine_reason: str = "asked for"
-    description: str = "here"
+    place: str = "here"
     sum_blocks: None = None
     steps: int = 5
     failing: tuple[int, ...] = ()
@@ -40,6 +38,11 @@ class Bowl:
     calls: list[tuple[int, int, int, Statistics | None]] = field(default_factory=list)
     centers: list[tuple[int, Statistics | None]] = field(default_factory=list)
     following: list[Batch | None] = field(default_factory=list)
+
+    @property
+    def description(self) -> WorkerDescription:
+        actions = Actions("box", 1, (-1.0,), (1.0,), (1,))
+        return WorkerDescription(EngineDescription(self.engine, "1.0", "asked for", 2, actions), Network(2, 1))
 
     def evaluate(self, batch: Batch, statistics: Statistics | None, *, following: Batch | None = None) -> Outcomes:
         self.calls.append((batch.generation, batch.start, batch.stop, statistics))
@@ -70,7 +73,7 @@ def config(**changes: object) -> RunConfig:
 
 
 def trainer_of(settings: RunConfig, bowl: Bowl, *rest: Any, **more: Any) -> Trainer:
-    return Trainer(settings, make_search(settings, bowl.network.parameter_count), bowl, *rest, **more)
+    return Trainer(settings, make_search(settings, bowl.description.network.parameter_count), bowl, *rest, **more)
 
 
 def test_a_generation_is_recorded_with_everything_and_evaluations_are_not_counted():

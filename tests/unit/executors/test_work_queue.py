@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clipup.executors.pace import Pace
-from clipup.executors.ranges import Ranges, Span
+from clipup.executors.work_queue import RangeRule, RangeSizer, Span, WorkQueue
 
 
 @given(
@@ -23,44 +22,43 @@ def test_results_are_complete_and_in_order_whatever_is_lost(
     start: int, batches: list[int], step: int, chance: float, seed: int
 ) -> None:
     dice = random.Random(seed)
-    ranges: Ranges[list[int]] = Ranges(start, tries=10**9, step=step)
+    queue: WorkQueue[list[int]] = WorkQueue(start, tries=10**9, step=step)
     stop = start + sum(batches)
     edge = start
     working: list[Span] = []
-    while ranges.ready(start) < stop:
-        if edge < stop and (not ranges.waiting or dice.random() < 0.3):
+    while queue.ready(start) < stop:
+        if edge < stop and (not queue.waiting or dice.random() < 0.3):
             edge += batches.pop(0)
-            ranges.add(start, edge)
-        span = ranges.take(dice.randint(1, 9))
+            queue.extend(edge)
+        span = queue.take(dice.randint(1, 9))
         if span is not None:
             working.append(span)
         if working and dice.random() < 0.7:
             span = working.pop(dice.randrange(len(working)))
             fate = dice.random()
             if fate < chance:
-                assert ranges.lose(span.start) is None
+                assert queue.lose(span.start) is None
             elif fate < chance * 1.2:
-                ranges.give_back(span.start)
+                queue.give_back(span.start)
             else:
-                ranges.finish(span.start, span.stop, list(range(span.start, span.stop)))
-    results = ranges.collect(start, stop)
+                queue.finish(span.start, list(range(span.start, span.stop)))
+    results = queue.collect(start, stop)
     assert [index for result in results for index in result] == list(range(start, stop))
 
 
 def test_the_index_that_kills_its_workers_is_found_and_named() -> None:
-    ranges: Ranges[None] = Ranges(tries=3)
-    ranges.add(0, 64)
+    queue: WorkQueue[None] = WorkQueue(0, 64, tries=3)
     losses = 0
     for _ in range(1000):
-        span = ranges.take(16)
+        span = queue.take(16)
         assert span is not None
         if span.start <= 21 < span.stop:
             losses += 1
-            given_up = ranges.lose(span.start)
+            given_up = queue.lose(span.start)
             if given_up is not None:
                 break
         else:
-            ranges.finish(span.start, span.stop, None)
+            queue.finish(span.start, None)
     else:
         pytest.fail("an index that always fails was never given up")
     assert str(given_up) == "21"
@@ -69,32 +67,31 @@ def test_the_index_that_kills_its_workers_is_found_and_named() -> None:
 
 
 def test_pairs_stay_together_until_one_of_them_is_suspected() -> None:
-    ranges: Ranges[None] = Ranges()
-    ranges.add(10, 22)
-    span = ranges.take(6)
+    queue: WorkQueue[None] = WorkQueue(10, 22)
+    span = queue.take(6)
     assert span == Span(10, 16)
-    ranges.lose(span.start)
-    assert ranges.take(6) == Span(10, 12)
-    assert ranges.take(6) == Span(12, 16)
-    assert ranges.take(6) == Span(16, 22)
-    ranges.lose(10)
-    assert ranges.take(6) == Span(10, 11)
+    queue.lose(span.start)
+    assert queue.take(6) == Span(10, 12)
+    assert queue.take(6) == Span(12, 16)
+    assert queue.take(6) == Span(16, 22)
+    queue.lose(10)
+    assert queue.take(6) == Span(10, 11)
 
 
 @given(waiting=st.integers(1, 10**6), workers=st.integers(1, 2000), each=st.floats(1e-7, 1e3))
 def test_a_range_is_even_and_a_fair_share_and_never_long(waiting: int, workers: int, each: float) -> None:
-    pace = Pace(least=2, message=0.0004, longest=3.0)
-    assert pace.size(waiting, workers) == 2, "nothing is known yet"
-    pace.learn(4, 4 * each)
-    size = pace.size(waiting, workers)
+    sizer = RangeSizer(RangeRule(message=0.0004, longest=3.0))
+    assert sizer.size(waiting, workers) == 2, "nothing is known yet"
+    sizer.learn(4, 4 * each)
+    size = sizer.size(waiting, workers)
     assert size % 2 == 0
     assert 2 <= size <= max(2, waiting / workers + 2)
     assert size == 2 or (size - 2) * each <= 3.0
 
 
 def test_ranges_shrink_towards_the_end_of_a_batch() -> None:
-    pace = Pace()
-    pace.learn(1, 0.005)
-    sizes = [pace.size(waiting, 2) for waiting in (600, 300, 100, 30, 8)]
+    sizer = RangeSizer(RangeRule())
+    sizer.learn(1, 0.005)
+    sizes = [sizer.size(waiting, 2) for waiting in (600, 300, 100, 30, 8)]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[-1] == 2

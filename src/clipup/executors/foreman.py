@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
+from clipup.engines import registry
 from clipup.errors import EnvironmentFault
 from clipup.executors.crew import Assignment, Crew, Event, Failed, Finished, Joined, Lost
 from clipup.executors.pace import Pace
@@ -22,9 +23,6 @@ STARTS = 8
 
 SLOW_START = 10.0
 """Seconds after which waiting for the first worker is mentioned."""
-
-ENVPOOL_LEAST = 32
-"""EnvPool steps candidates together, and is slow with few."""
 
 _logger = logging.getLogger("clipup")
 
@@ -165,9 +163,9 @@ class Foreman:
         if noun not in self._paces:
             limit = self._limits.get(self._job)
             simulated = self._subject is not None and self._subject.episodes > 0
-            envpool = self._description is not None and self._description.engine == "envpool"
-            together = limit is None and simulated and envpool
-            least, most = (ENVPOOL_LEAST, None) if together else (2, None if limit is None else 2)
+            least, most = 2, None if limit is None else 2
+            if limit is None and simulated and self._description is not None:
+                least = registry.entry(self._description.engine).preferred_candidates
             crew = self._crew
             self._paces[noun] = Pace(
                 least=least, most=most, share=crew.share, message=crew.message, longest=crew.longest

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from clipup.engines import Engine, Outcomes, Task, make_engine
+from clipup.engines import Engine, Outcomes, Rollout, Task, make_engine, registry
+from clipup.engines.protocol import DEFAULT_LANES
 from clipup.policies import Actions, Network, Statistics
 from clipup.searches.pgpe import SumBlocks
 from clipup.searches.sampling import Batch, FloatArray
 
-EVALUATION_LANES = 256
+EVALUATION_LANES = DEFAULT_LANES
 """Fixed, so that a policy's evaluation has the same episodes whatever it was trained with."""
 
 
@@ -17,7 +18,7 @@ class InlineExecutor:
     """Runs every candidate here, through one engine for training and one for evaluation."""
 
     def __init__(
-        self, task: Task, policy: str, *, collect_moments: bool, lanes: int = 256, threads: int | None = None
+        self, task: Task, policy: str, *, collect_moments: bool, lanes: int = DEFAULT_LANES, threads: int | None = None
     ) -> None:
         """Make the training engine; the evaluation engine follows when it is first needed."""
         self._task = task
@@ -50,7 +51,7 @@ class InlineExecutor:
     @property
     def description(self) -> str:
         """Where evaluation runs."""
-        if self._training.name != "envpool":
+        if not registry.entry(self._training.name).own_threads:
             return "in this process"
         return "all threads" if self._threads is None else f"{self._threads} threads"
 
@@ -62,13 +63,15 @@ class InlineExecutor:
     def evaluate(self, batch: Batch, statistics: Statistics | None, *, following: Batch | None = None) -> Outcomes:
         """All candidates of `batch`, in order. Nothing is idle here, so `following` is left aside."""
         outcomes = self._training.evaluate(
-            self._network,
-            batch.candidates(),
-            seed=batch.seed,
-            generation=batch.generation,
-            first=batch.start,
-            statistics=statistics,
-            collect_moments=self._collect_moments,
+            Rollout(
+                self._network,
+                batch.candidates(),
+                seed=batch.seed,
+                generation=batch.generation,
+                first=batch.start,
+                statistics=statistics,
+                collect_moments=self._collect_moments,
+            )
         )
         return outcomes.check(self._task.label)
 
@@ -79,12 +82,14 @@ class InlineExecutor:
         if self._evaluation is None:
             self._evaluation = make_engine(self._task.for_evaluation(), lanes=EVALUATION_LANES, threads=self._threads)
         outcomes = self._evaluation.evaluate(
-            self._network,
-            np.tile(center, (episodes, 1)),
-            seed=seed,
-            generation=generation,
-            statistics=statistics,
-            stream="evaluation",
+            Rollout(
+                self._network,
+                np.tile(center, (episodes, 1)),
+                seed=seed,
+                generation=generation,
+                statistics=statistics,
+                stream="evaluation",
+            )
         )
         return outcomes.check(self._task.label)
 

@@ -9,10 +9,10 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, NewType, cast
 
-from clipup.engines.engine import available_threads
 from clipup.errors import InvalidArgument, MissingDependency
 from clipup.executors.ray_worker import RayWorker
 from clipup.executors.work import Setup, Subject
+from clipup.processors import available_threads
 
 Reference = NewType("Reference", object)
 """A value that is, or will be, somewhere in the cluster."""

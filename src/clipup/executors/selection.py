@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 
-from clipup.engines import Task
-from clipup.engines.engine import available_threads
-from clipup.engines.registry import envpool_refusal
+from clipup.engines import Task, registry
+from clipup.engines.protocol import DEFAULT_LANES
 from clipup.errors import InvalidArgument, NoProcesses
 from clipup.executors.inline import InlineExecutor
 from clipup.executors.protocol import Executor
 from clipup.executors.work import Setup
+from clipup.processors import available_threads
 
 SINGLE = 1
 """So many processes are none but this one."""
@@ -23,7 +23,7 @@ def make_executor(
     policy: str,
     *,
     collect_moments: bool,
-    lanes: int = 256,
+    lanes: int = DEFAULT_LANES,
     workers: int | None = None,
     cluster: str | None = None,
     episode_timeout: float | None = None,
@@ -56,13 +56,14 @@ def make_executor(
         from clipup.executors.ray import RayCrew
 
         return CrewExecutor(RayCrew(setup, cluster, workers), task, episode_timeout=episode_timeout)
-    envpool = task.engine != "gymnasium" and envpool_refusal(task) is None
-    if envpool and episode_timeout is not None:
+    engine, _ = registry.choose(task)
+    if engine.own_threads and episode_timeout is not None:
+        others = " or ".join(repr(entry.name) for entry in registry.ENTRIES if not entry.own_threads)
         raise InvalidArgument(
-            "episode_timeout ends worker processes, and EnvPool's environments run in threads of this one; leave it "
-            "out, or choose engine 'gymnasium' or a cluster"
+            f"episode_timeout ends worker processes, and {engine.title}'s environments run in threads of this one; "
+            f"leave it out, or choose engine {others} or a cluster"
         )
-    processes = 1 if envpool else workers or available_threads()
+    processes = 1 if engine.own_threads else workers or available_threads()
     if processes > SINGLE or episode_timeout is not None:
         from clipup.executors.crewed import CrewExecutor
         from clipup.executors.processes import ProcessCrew

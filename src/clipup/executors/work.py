@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from clipup.engines import Engine, Task
+from clipup.engines import Engine, Rollout, Task
 from clipup.executors import wire
 from clipup.policies import Network, Statistics
 from clipup.searches.gradient import GradientWork
@@ -86,13 +86,15 @@ class Population:
         """Make the candidates and evaluate them."""
         rows = candidates(self.center, self.stdev, self.seed, self.generation, start, stop)
         outcomes = bench.engine(evaluation=False).evaluate(
-            bench.network,
-            rows,
-            seed=self.seed,
-            generation=self.generation,
-            first=start,
-            statistics=self.statistics,
-            collect_moments=bench.collect_moments,
+            Rollout(
+                bench.network,
+                rows,
+                seed=self.seed,
+                generation=self.generation,
+                first=start,
+                statistics=self.statistics,
+                collect_moments=bench.collect_moments,
+            )
         )
         return wire.pack_outcomes(outcomes)
 
@@ -123,13 +125,15 @@ class Center:
     def run(self, bench: Bench, start: int, stop: int) -> bytes:
         """Run one episode for each index."""
         outcomes = bench.engine(evaluation=True).evaluate(
-            bench.network,
-            np.tile(self.center, (stop - start, 1)),
-            seed=self.seed,
-            generation=self.generation,
-            first=start,
-            statistics=self.statistics,
-            stream="evaluation",
+            Rollout(
+                bench.network,
+                np.tile(self.center, (stop - start, 1)),
+                seed=self.seed,
+                generation=self.generation,
+                first=start,
+                statistics=self.statistics,
+                stream="evaluation",
+            )
         )
         return wire.pack_outcomes(outcomes)
 

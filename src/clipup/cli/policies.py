@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from pathlib import Path
 from typing import cast
 
-from clipup.engines import Task
-from clipup.engines.task import EngineName
+from clipup.engines import Task, registry
 from clipup.errors import InvalidArgument
 from clipup.export.policy import PolicyTask, policy_file, read_policy
 from clipup.policies import Policy
@@ -22,7 +20,7 @@ def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--best", action="store_true", help="of a run: its best evaluated policy, not its newest")
     group = parser.add_argument_group("the environment")
     group.add_argument("--env", metavar="ENV", help="another environment than the one it was trained on")
-    group.add_argument("--engine", metavar="auto|envpool|gymnasium", help="what runs it (default: as in training)")
+    group.add_argument("--engine", metavar="|".join(registry.names()), help="what runs it (default: as in training)")
     group.add_argument("--env.KEY", metavar="VALUE", dest="unused", help="option KEY of the environment")
     group.add_argument("--import", dest="imports", metavar="MODULE", action="append", default=[],
                        help="module that the environment named in the file may import")  # fmt: skip
@@ -46,5 +44,4 @@ def make_task(described: PolicyTask, env: str, arguments: argparse.Namespace) ->
     given = cast("dict[str, str]", getattr(arguments, "env_options", {}))
     options = {**described.env_options, **{name: parse_value(text) for name, text in given.items()}}
     engine = arguments.engine or described.engine
-    task = Task(env=env, env_options=options, rescale_actions=described.rescale_actions)
-    return dataclasses.replace(task, engine=cast(EngineName, engine))
+    return Task(env=env, env_options=options, rescale_actions=described.rescale_actions, engine=engine)

@@ -11,6 +11,7 @@ from pathlib import Path
 from clipup.cli.diagnose import finding_lines
 from clipup.cli.output import displays, print_json, say
 from clipup.diagnosis import diagnose
+from clipup.engines import registry
 from clipup.tracking import Tracker
 from clipup.training.api import RunInterrupted, TrainingResult
 
@@ -83,7 +84,7 @@ def next_steps(result: TrainingResult) -> str:
 def comment(path: Path) -> str:
     """The head of a run's config.toml."""
     versions: list[str] = []
-    for library in ("clipup", "envpool", "gymnasium", "mujoco", "numpy"):
+    for library in ("clipup", *registry.distributions(), "numpy"):
         try:
             versions.append(f"{library} {version(library)}")
         except PackageNotFoundError:

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from clipup.engines import registry
+from clipup.engines.protocol import DEFAULT_LANES
 from clipup.errors import InvalidArgument
 from clipup.runs.suggestions import did_you_mean
 
@@ -24,7 +26,7 @@ MANY = 10**9
 """More of anything than a machine could hold: past it, arrays could not even be asked for."""
 OPTIMIZERS = ("clipup", "adam", "noclip")
 SHAPINGS = ("centered-rank", "raw", "reward-normalized")
-ENGINES = ("auto", "envpool", "gymnasium")
+ENGINES = registry.names()
 EPISODE_SEEDS = ("independent", "pair", "shared")
 
 _T = TypeVar("_T")
@@ -82,7 +84,7 @@ class RunConfig:
         False, Setting("task", "stretch policy outputs of -1..1 over the action range instead of only clipping them")
     )
     lanes: int = _setting(
-        256,
+        DEFAULT_LANES,
         Setting(
             "task",
             "EnvPool: environments side by side; part of what is computed, so fixed here",

@@ -6,6 +6,7 @@ import contextlib
 import time
 from typing import TextIO
 
+from clipup.engines import registry
 from clipup.runs.config import RunConfig
 from clipup.runs.records import ClockRecord, Record
 from clipup.runs.rundir import Status
@@ -93,7 +94,7 @@ def headline(info: RunInfo) -> str:
     config = info.config
     start = f", going on from generation {info.generation}" if info.generation else ""
     place = f" -> {info.path}" if info.path is not None else ""
-    fell_back = config.engine == "auto" and info.engine != "envpool"
+    fell_back = config.engine == "auto" and info.engine != registry.ENTRIES[0].name
     engine = f"{info.engine} ({info.engine_reason})" if fell_back else info.engine
     return (
         f"{config.env}: {info.policy}, {info.parameter_count} parameters, max_speed {config.max_speed:g}, "

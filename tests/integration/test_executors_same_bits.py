@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import clipup
+from clipup.engines.envpool.entry import EnvPoolEntry
 
 RUNS = {
     "gymnasium": {
@@ -55,7 +56,7 @@ def expected(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 @pytest.fixture
 def always_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run in processes even EnvPool, which has threads of its own, and even a single worker."""
-    monkeypatch.setattr("clipup.executors.selection.runs_in_threads", lambda task: False)
+    monkeypatch.setattr(EnvPoolEntry, "own_threads", False)
     monkeypatch.setattr("clipup.executors.selection.FEWEST_PROCESSES", 1)
 
 

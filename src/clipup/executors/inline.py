@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from clipup.engines import Outcomes
+from clipup.engines import Outcomes, registry
 from clipup.executors.jobs import CenterEvaluation, Population, Setup, Worker, WorkerDescription
-from clipup.executors.seams import own_threads
 from clipup.policies import Statistics
 from clipup.searches.protocol import Batch, FloatArray, SumBlocks
 
@@ -35,7 +34,7 @@ class InlineExecutor:
     @property
     def place(self) -> str:
         """Where evaluation runs."""
-        if not own_threads(self.description.engine.name):
+        if not registry.entry(self.description.engine.name).own_threads:
             return "in this process"
         return "all threads" if self._threads is None else f"{self._threads} threads"
 

@@ -12,10 +12,8 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from clipup.engines import Engine, Outcomes, Task, make_engine
-from clipup.engines.engine import DEFAULT_LANES
-from clipup.engines.seeding import Stream
-from clipup.executors.seams import EngineDescription, describe
+from clipup.engines import Engine, EngineDescription, Outcomes, Rollout, Task, make_engine
+from clipup.engines.protocol import DEFAULT_LANES
 from clipup.policies import Network, Statistics
 from clipup.searches.protocol import Batch, BlockSum, FloatArray
 
@@ -62,37 +60,24 @@ class Worker:
     """
 
     def __init__(self, setup: Setup, *, threads: int | None = 1) -> None:
-        self._setup = setup
+        self._task = setup.task
         self._threads = threads
         self._training = make_engine(setup.task, lanes=setup.lanes, threads=threads)
         self._evaluation: Engine | None = None
-        engine = describe(self._training)
-        network = Network.parse(setup.policy, engine.observation_size, engine.actions.size)
-        self.description = WorkerDescription(engine, network)
+        engine = self._training.description
+        self.collect_moments = setup.collect_moments
+        self.network = Network.parse(setup.policy, engine.observation_size, engine.actions.size)
+        self.description = WorkerDescription(engine, self.network)
         if setup.timed:
-            self._engine("evaluation")
+            self._evaluation = self._make_evaluation()
 
-    def evaluate(
-        self,
-        parameters: FloatArray,
-        statistics: Statistics | None,
-        *,
-        seed: int,
-        generation: int,
-        first: int,
-        stream: Stream,
-    ) -> Outcomes:
-        """Evaluate one candidate for each row, as the task trains, or as the environment was made (evaluation)."""
-        return self._engine(stream).evaluate(
-            self.description.network,
-            parameters,
-            seed=seed,
-            generation=generation,
-            first=first,
-            statistics=statistics,
-            collect_moments=self._setup.collect_moments and stream == "training",
-            stream=stream,
-        )
+    def evaluate(self, rollout: Rollout) -> Outcomes:
+        """Evaluate candidates as the task trains, or for ``"evaluation"`` with the environment's rewards and limits."""
+        if rollout.stream == "training":
+            return self._training.evaluate(rollout)
+        if self._evaluation is None:
+            self._evaluation = self._make_evaluation()
+        return self._evaluation.evaluate(rollout)
 
     def close(self) -> None:
         """Close the engines."""
@@ -100,14 +85,9 @@ class Worker:
         if self._evaluation is not None:
             self._evaluation.close()
 
-    def _engine(self, stream: Stream) -> Engine:
-        if stream == "training":
-            return self._training
-        if self._evaluation is None:
-            # The lanes are fixed, so that a policy is evaluated on the same episodes whatever lanes it trained with.
-            task = self._setup.task.for_evaluation()
-            self._evaluation = make_engine(task, lanes=DEFAULT_LANES, threads=self._threads)
-        return self._evaluation
+    def _make_evaluation(self) -> Engine:
+        # The lanes are fixed, so that a policy is evaluated on the same episodes whatever lanes it trained with.
+        return make_engine(self._task.for_evaluation(), lanes=DEFAULT_LANES, threads=self._threads)
 
 
 class Job(Protocol[Result_co]):
@@ -151,14 +131,16 @@ class Population:
     def run(self, worker: Worker, start: int, stop: int) -> Outcomes:
         """Make the candidates and evaluate them."""
         batch = self.batch if stop <= self.batch.stop else self.batch.until(stop)
-        return worker.evaluate(
+        rollout = Rollout(
+            worker.network,
             batch.candidates(start, stop),
-            self.statistics,
             seed=batch.seed,
             generation=batch.generation,
             first=start,
-            stream="training",
+            statistics=self.statistics,
+            collect_moments=worker.collect_moments,
         )
+        return worker.evaluate(rollout)
 
     def continues(self, earlier: object) -> bool:
         """Compare by value. A batch that only looks like the one before gets its own results."""
@@ -184,14 +166,16 @@ class CenterEvaluation:
 
     def run(self, worker: Worker, start: int, stop: int) -> Outcomes:
         """Run one episode for each index."""
-        return worker.evaluate(
+        rollout = Rollout(
+            worker.network,
             np.tile(self.center, (stop - start, 1)),
-            self.statistics,
             seed=self.seed,
             generation=self.generation,
             first=start,
+            statistics=self.statistics,
             stream="evaluation",
         )
+        return worker.evaluate(rollout)
 
     def continues(self, earlier: object) -> bool:
         """Return whether it is the same job."""

@@ -14,9 +14,9 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from clipup.engines import registry
 from clipup.errors import ClipUpError, EnvironmentFault
 from clipup.executors.jobs import Job, Result, WorkerDescription
-from clipup.executors.seams import preferred_candidates
 from clipup.executors.work_queue import RangeRule, RangeSizer, Span, WorkQueue
 
 TRIES = 3
@@ -321,7 +321,7 @@ class Scheduler:
             if self._seconds_allowed(job) is not None:
                 most = 2  # the clock runs for a whole range
             elif job.episodes and self._description is not None:
-                least = preferred_candidates(self._description.engine.name)
+                least = registry.entry(self._description.engine.name).preferred_candidates
             self._sizers[job.noun] = RangeSizer(self._rule, least=least, most=most)
         return self._sizers[job.noun]
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 
-from clipup.engines import Task
-from clipup.engines.engine import DEFAULT_LANES
+from clipup.engines import Task, registry
+from clipup.engines.protocol import DEFAULT_LANES
 from clipup.errors import InvalidArgument, NoProcesses
 from clipup.executors.inline import InlineExecutor
 from clipup.executors.jobs import Setup
 from clipup.executors.protocol import Executor
-from clipup.executors.seams import choose, own_threads
 from clipup.processors import available_threads
 
 FEWEST_PROCESSES = 2
@@ -57,13 +56,14 @@ def make_executor(
         from clipup.executors.ray import RayTransport
 
         return DistributedExecutor(RayTransport(setup, cluster, workers), task, episode_timeout=episode_timeout)
-    threads = runs_in_threads(task)
-    if threads and episode_timeout is not None:
+    engine, _ = registry.choose(task)
+    if engine.own_threads and episode_timeout is not None:
+        others = " or ".join(repr(entry.name) for entry in registry.ENTRIES if not entry.own_threads)
         raise InvalidArgument(
-            "episode_timeout ends worker processes, but EnvPool's environments run in threads of this process; remove "
-            "it, or choose engine 'gymnasium' or a cluster"
+            f"episode_timeout ends worker processes, but {engine.title}'s environments run in threads of this process; "
+            f"remove it, or choose engine {others} or a cluster"
         )
-    processes = 1 if threads else workers or available_threads()
+    processes = 1 if engine.own_threads else workers or available_threads()
     if processes >= FEWEST_PROCESSES or episode_timeout is not None:
         from clipup.executors.distributed import DistributedExecutor
         from clipup.executors.processes import ProcessTransport
@@ -75,8 +75,3 @@ def make_executor(
                 raise
             _logger.warning("running in one process: %s", error)
     return InlineExecutor(setup, threads=workers)
-
-
-def runs_in_threads(task: Task) -> bool:
-    """Return whether the task's engine is parallel inside one process."""
-    return own_threads(choose(task))

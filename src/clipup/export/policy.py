@@ -19,7 +19,7 @@ import numpy as np
 from clipup.errors import ClipUpError, FileFault
 from clipup.export.safetensors import Array, TensorFile, decode, encode
 from clipup.policies import Actions, Network, Policy, Statistics
-from clipup.policies.network import Activation
+from clipup.policies.feedforward import Activation
 
 FORMAT = "clipup-policy"
 VERSION = 1

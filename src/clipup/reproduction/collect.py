@@ -11,13 +11,14 @@ from pathlib import Path
 
 import numpy as np
 
+from clipup.engines import registry
 from clipup.reproduction.experiments import Experiment, Group
 from clipup.reproduction.results import GroupResult, Provenance, Results, RunResult, decode, encode
 from clipup.reproduction.runs import PlannedRun, check_same_run
 from clipup.runs.records import Record, read_clock, read_records
 from clipup.runs.rundir import RunDirectory
 
-LIBRARIES = ("clipup", "numpy", "envpool", "gymnasium", "mujoco", "pybullet", "pybullet-envs-gymnasium")
+LIBRARIES = ("clipup", "numpy", *registry.distributions())
 
 
 def collect(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Mapping
+from typing import cast
 
+from clipup.engines import Task, registry
 from clipup.errors import MissingDependency
-from clipup.reproduction.experiments import HUMANOID_BULLET, LUNAR_LANDER, Experiment
+from clipup.reproduction.experiments import Experiment
 
 
 def check_requirements(experiment: Experiment, *, runs: bool, figures: bool, cluster: bool) -> None:
@@ -17,15 +20,10 @@ def check_requirements(experiment: Experiment, *, runs: bool, figures: bool, clu
 
 def requirements(experiment: Experiment, *, runs: bool, figures: bool, cluster: bool) -> tuple[tuple[str, str], ...]:
     """The libraries that the experiment's runs and pictures import, each with the extra that brings it."""
-    found: dict[str, str] = {"gymnasium": "train", "threadpoolctl": "train"} if runs and experiment.groups else {}
+    found: dict[str, str] = {}
     for group in experiment.groups if runs else ():
-        if group.env == HUMANOID_BULLET:
-            found |= {"pybullet": "bullet", "pybullet_envs_gymnasium": "bullet"}
-        elif importlib.util.find_spec("envpool") is None and "env_options" not in group.settings:
-            # EnvPool brings its own simulators; Gymnasium has them as extras.
-            found["Box2D" if group.env == LUNAR_LANDER else "mujoco"] = "train"
-        else:
-            found["envpool"] = "train"
+        options = cast("Mapping[str, object]", group.settings.get("env_options", {}))
+        found |= registry.libraries(Task(group.env, options))
     if runs and cluster and experiment.groups:
         found["ray"] = "ray"
     if figures and experiment.figures:

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from clipup import PGPE
-from clipup.engines import Outcomes, Task
+from clipup.engines import EngineDescription, Outcomes, Rollout, Task
 from clipup.errors import EnvironmentFault
 from clipup.executors import distributed
 from clipup.executors.distributed import DistributedExecutor
-from clipup.executors.jobs import EngineDescription, WorkerDescription
+from clipup.executors.jobs import WorkerDescription
 from clipup.executors.scheduler import AnyJob, Assignment, Event, Failed, Finished, Joined
 from clipup.executors.work_queue import RangeRule
 from clipup.policies import Actions, Network, Statistics
@@ -23,17 +23,18 @@ from clipup.searches import Batch
 from clipup.searches.protocol import FloatArray
 
 ACTIONS = Actions.box(np.full(1, -1, np.float32), np.ones(1, np.float32))
-DESCRIPTION = WorkerDescription(EngineDescription("fake", "1.0", "asked for", 2, ACTIONS), Network(2, 1))
+DESCRIPTION = WorkerDescription(EngineDescription("gymnasium", "1.0", "asked for", 2, ACTIONS), Network(2, 1))
 TASK = Task("Pendulum-v1", episodes=2)
 
 
 class SumWorker:
     """The fitness of a candidate is the sum of its parameters; no simulator is needed."""
 
-    description = DESCRIPTION
+    network = DESCRIPTION.network
+    collect_moments = False
 
-    def evaluate(self, parameters: FloatArray, statistics: Statistics | None, **_: object) -> Outcomes:
-        fitness = parameters.astype(np.float64).sum(axis=1)
+    def evaluate(self, rollout: Rollout) -> Outcomes:
+        fitness = rollout.parameters.astype(np.float64).sum(axis=1)
         return Outcomes(fitness, fitness, np.ones(len(fitness), np.int64))
 
 

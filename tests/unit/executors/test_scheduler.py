@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clipup.engines import Outcomes
+from clipup.engines import EngineDescription, Outcomes
 from clipup.errors import EnvironmentFault, InvalidArgument
 from clipup.executors import scheduler as module
-from clipup.executors.jobs import EngineDescription, Worker, WorkerDescription
+from clipup.executors.jobs import Worker, WorkerDescription
 from clipup.executors.scheduler import (
     Action,
     Assign,
@@ -356,10 +356,10 @@ def test_no_worker_gets_more_than_an_even_share_before_it_needs_it(share: float)
     [("candidate", 1, None, 32), ("candidate", 1, 9.0, 2), ("gradient block", 0, None, 2)],
 )
 def test_candidates_go_in_groups_that_the_engine_likes_if_no_clock_runs(
-    noun: str, episodes: int, timeout: float | None, size: int, monkeypatch: pytest.MonkeyPatch
+    noun: str, episodes: int, timeout: float | None, size: int
 ) -> None:
-    monkeypatch.setattr(module, "preferred_candidates", lambda engine: 32)
-    simulation = Simulation(random.Random(8), size=4, episode_timeout=timeout)
+    pooled = differing(name="envpool")
+    simulation = Simulation(random.Random(8), size=4, episode_timeout=timeout, description=pooled)
     simulation.run(Echo("b", noun, episodes, step=1), 0, 200)
     assert len(simulation.assigned[0]) == size
     if timeout is not None:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clipup.engines import Failure, Outcomes
+from clipup.engines import EngineDescription, Failure, Outcomes
 from clipup.errors import Diverged, EnvironmentFault, FileFault
-from clipup.executors.jobs import EngineDescription, WorkerDescription
+from clipup.executors.jobs import WorkerDescription
 from clipup.policies import Actions, Moments, Network, Statistics
 from clipup.runs.checkpoint import Checkpoint
 from clipup.runs.config import RunConfig

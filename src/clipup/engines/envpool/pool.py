@@ -1,28 +1,38 @@
-"""EnvPool behind the few calls that a rollout needs, without the Python that its public ones do at each step."""
+"""EnvPool behind the few calls that a rollout needs; its public calls do much more Python at each step."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clipup.engines.task import Task
+from clipup.engines.protocol import is_installed
+from clipup.engines.seeding import int31, seed_words
+from clipup.engines.task import STEP_CAP, Task
 from clipup.errors import EnvironmentFault, InvalidArgument, one_line
+from clipup.policies.act import Actor
 from clipup.policies.actions import Actions
-
-STEP_CAP = 100_000
-"""Episodes longer than this are taken for endless, where neither the task nor the environment sets a limit."""
 
 REPLAYABLE_FAMILY = "envpool.mujoco.gym"
 """The tasks that draw random numbers when they are reset, and never while they step (tests/contract proves it)."""
 
 
+def registered() -> Mapping[str, tuple[str, ...]]:
+    """Return EnvPool's registry: for each id, the import path of its family, and more; empty if not installed."""
+    if not is_installed("envpool"):
+        return {}
+    from envpool.registration import registry
+
+    return cast("Mapping[str, tuple[str, ...]]", cast(Any, registry).specs)
+
+
 @dataclass(frozen=True)
 class Layout:
-    """What EnvPool says about a task: sizes, actions, and where things lie in the lists that it returns."""
+    """What EnvPool says about a task: its sizes and actions, and the places of values in the lists that it returns."""
 
     task: Task
     observation_size: int
@@ -36,10 +46,8 @@ class Layout:
 
 
 def pool_layout(task: Task) -> Layout:
-    """Return the layout of an EnvPool task; `InvalidArgument` for spaces that policies here cannot handle."""
+    """Return the layout of an EnvPool task; `InvalidArgument` for spaces that clipup's policies cannot handle."""
     import envpool
-
-    from clipup.engines.registry import envpool_ids
 
     name = cast(str, task.env)
     options: dict[str, object] = dict(task.env_options)
@@ -78,7 +86,7 @@ def pool_layout(task: Task) -> Layout:
         keys.index("done"),
         task.max_episode_steps or min(limit, STEP_CAP),
         endless,
-        envpool_ids()[name][0] == REPLAYABLE_FAMILY,
+        registered()[name][0] == REPLAYABLE_FAMILY,
     )
 
 
@@ -106,7 +114,7 @@ class Pool:
     layout
         What is run.
     lanes
-        The lane that each environment stands for.
+        The lane of each environment.
     seeds
         The seed of each environment.
     threads
@@ -145,7 +153,7 @@ class Pool:
 
     def send(self, slots: NDArray[np.int32], actions: NDArray[Any]) -> None:
         """Step the environments at `slots`; one that has ended is reset instead, and its action ignored."""
-        # Kept until the next call: the threads read these arrays after `_send` returned.
+        # Kept until the next call: the threads still read these arrays after `_send` returns.
         self._sent = [slots, slots, actions]
         self._pool._send(self._sent)
 
@@ -165,3 +173,32 @@ class Pool:
         pool, self._pool = self._pool, None
         if pool is not None:
             pool.close()
+
+
+class BarePool:
+    """EnvPool alone, for ``clipup bench``: every environment steps at every round, and is reset as soon as it ends."""
+
+    def __init__(self, task: Task, *, count: int, threads: int) -> None:
+        words = seed_words(0, "candidate", epoch=0, stream="evaluation", indices=np.arange(count))
+        self._pool = Pool(pool_layout(task), np.arange(count), int31(words), threads)
+
+    def steps_per_second(self, actor: Actor, parameters: NDArray[np.float32], seconds: float) -> float:
+        """Step all environments for about `seconds` and return the speed."""
+        pool = self._pool
+        where, ended = pool.layout.observation_index, pool.layout.done_index
+        slots = np.arange(len(parameters), dtype=np.int32)
+        pool.reset(slots)
+        states = pool.receive()
+        start, steps = time.perf_counter(), 0
+        while (elapsed := time.perf_counter() - start) < seconds:
+            for _ in range(16):
+                steps += len(slots) - int(
+                    np.count_nonzero(states[ended])
+                )  # an environment that ended is reset: no step
+                pool.send(slots, actor.act(parameters, states[where]))
+                states = pool.receive()
+        return steps / elapsed
+
+    def close(self) -> None:
+        """Free the pool."""
+        self._pool.close()

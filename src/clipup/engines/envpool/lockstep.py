@@ -1,8 +1,8 @@
-"""The hot loop: candidates in lockstep, one round for all of them at a time, no Python for any one of them.
+"""The hot loop: all candidates step in lockstep, and no Python runs for a single one of them.
 
-Rows that are still running are kept as a prefix of every array, so that each round works on views. When a row ends,
-the last running row moves into its place; rows are independent, so their order has no effect on any result. Rows that
-are about to be reset (a further episode, or the next candidate of that lane) come last within the prefix::
+Rows that are still running are kept as a prefix of every array, so that each round works on views. When a row ends, the
+last running row moves into its place. Rows are independent, so their order has no effect on any result. Rows that are
+about to be reset (for a further episode, or the next candidate of that lane) come last within the prefix::
 
     0 ………… acting ………… live ………… capacity
       act     │  reset at the next send │ free
@@ -11,38 +11,37 @@ are about to be reset (a further episode, or the next candidate of that lane) co
 from __future__ import annotations
 
 import math
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clipup.engines.ledger import Ledger
-from clipup.engines.pool import Pool
-from clipup.policies.network import Network
-from clipup.policies.normalizer import Statistics
+from clipup.engines.accumulator import Accumulator
+from clipup.engines.envpool.pool import Pool
+from clipup.policies.act import Actor
 
 ROW, STARTED, EPISODE, STEPS, BROKEN, ENDLESS = range(6)
 """Columns of whole numbers about each row: its candidate, the round of its last reset, the episodes and steps that it
-has completed, how often something was not finite, and how many episodes had to be stopped."""
+has completed, how often a number was not finite, and how many endless episodes were stopped."""
 
 
-class Wave:
-    """Some candidates in some environments of one pool.
+class Lockstep:
+    """Runs candidates in some of the environments of one pool.
 
     Parameters
     ----------
     pool, slots
-        The pool, and which of its environments are used: one per row, about to be reset.
+        The pool, and which of its environments are used: one per row. They are reset first.
     rows
         The first candidate (row of `parameters`) of each environment.
     stride
-        The candidate after row r in the same environment is row ``r + stride``, while there are rows.
-    network, parameters, statistics
-        The policies.
-    ledger
-        Where results are written.
+        The next candidate in the environment of row r is row ``r + stride``, up to the last row. 0: there is no next.
+    actor, parameters
+        The policies: how they act, and one candidate's parameters per row.
+    accumulator
+        Takes the results.
     keep_pool
-        Whether the pool outlives the wave.
+        Whether the pool stays open afterwards.
     """
 
     def __init__(
@@ -51,23 +50,20 @@ class Wave:
         slots: NDArray[np.int32],
         rows: NDArray[np.int64],
         stride: int,
-        network: Network,
+        actor: Actor,
         parameters: NDArray[np.float32],
-        statistics: Statistics | None,
-        ledger: Ledger,
+        accumulator: Accumulator,
         *,
         keep_pool: bool = True,
     ) -> None:
-        capacity, size = len(slots), network.observation_size
+        capacity, size = len(slots), pool.layout.observation_size
         self._pool = pool
         self._keep_pool = keep_pool
         self._parameters = parameters
-        self._network, self._layers = network, network.layers
-        self._statistics = statistics
-        self._ledger = ledger
+        self._act_without_nan = actor.act_without_nan
+        self._accumulator = accumulator
         self._episodes = pool.layout.task.episodes
         self._stride = stride
-        self._convert = pool.layout.actions.converter()
         self._where = (pool.layout.observation_index, pool.layout.reward_index, pool.layout.done_index)
 
         self._live = self._acting = capacity
@@ -77,9 +73,9 @@ class Wave:
         self._total = np.zeros(capacity)
         self._facts = np.zeros((capacity, 6), np.int64)
         self._facts[:, ROW] = rows
-        # What belongs to a row and moves with it.
+        # Everything that belongs to a row and moves with it.
         self._columns: list[NDArray[Any]] = [self._facts, self._slot, self._weights, self._total]
-        self._collect = ledger.moments is not None
+        self._collect = accumulator.moments is not None
         if self._collect:
             self._count = np.zeros((capacity, 1))
             self._mean = np.zeros((capacity, size))
@@ -90,7 +86,7 @@ class Wave:
         pool.reset(self._slot)
 
     def advance(self) -> bool:
-        """Take in one round, act on it, send the next; return whether any row is still running."""
+        """Receive the states of one round, act on them, and send the actions; return whether any row still runs."""
         states = self._pool.receive()
         where = self._where
         observations, reward, done = states[where[0]], states[where[1]], states[where[2]]
@@ -98,7 +94,7 @@ class Wave:
             reward[self._acting :] = 0.0  # those rows were reset, not stepped
         self._total[: self._live] += reward
         self._acting = self._live
-        if b"\x01" in done.tobytes():  # ten times quicker than `any`, and this runs at every round
+        if b"\x01" in done.tobytes():  # ten times faster than `any`, and this runs at every round
             observations = self._retire(np.flatnonzero(done), observations)
             if not self._live:
                 return False
@@ -107,29 +103,20 @@ class Wave:
         return True
 
     def close(self) -> None:
-        """Let the pool go, unless it is kept by someone else."""
+        """Free the pool, unless it is to stay open."""
         if not self._keep_pool:
             self._pool.close()
 
     def _act(self, observations: NDArray[np.floating]) -> None:
         acting, live = self._acting, self._live
-        if self._statistics is not None:
-            inputs = self._statistics.normalize(observations)
-        else:
-            inputs = observations.astype(np.float32, copy=False)
-        outputs = self._network.forward(self._weights[:acting], inputs, self._layers)
-        flat = outputs.ravel()
-        if math.isnan(flat.dot(flat)):
-            # Simulators may do anything with a NaN, so they never see one. Other rows keep their infinities.
-            bad = np.isnan(outputs).any(axis=1)
-            self._facts[:acting, BROKEN] += bad
-            outputs[bad] = 0.0
-        actions = self._convert(outputs)
+        actions, broken = self._act_without_nan(self._weights[:acting], observations)
+        if broken is not None:
+            self._facts[:acting, BROKEN] += broken
         if acting < live:
             ignored = np.zeros((live - acting, *actions.shape[1:]), actions.dtype)
             actions = np.concatenate([actions, ignored])
-        self._pool.send(self._slot[:live], cast("NDArray[Any]", actions))
-        # The environments are at work; what the next action does not need is done meanwhile.
+        self._pool.send(self._slot[:live], actions)
+        # The environments are stepping now; meanwhile this does what the next action does not need.
         flat = observations.ravel()
         # A finite sum of squares proves all finite; it is the cheapest such test.
         if not math.isfinite(flat.dot(flat)):
@@ -151,7 +138,7 @@ class Wave:
         m2 += change
 
     def _retire(self, finished: NDArray[np.int64], observations: NDArray[Any]) -> NDArray[Any]:
-        """Close the episodes of the rows `finished`; return the observations of those that act next, in order."""
+        """End the episodes of the rows `finished`; return the observations of those that act next, in order."""
         facts = self._facts
         steps = self._round - facts[finished, STARTED]
         facts[finished, STEPS] += steps
@@ -173,7 +160,7 @@ class Wave:
         return observations
 
     def _continue(self, finished: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Record what is complete, and return the rows that go on with an episode or a candidate."""
+        """Record the candidates that are complete; return the rows that go on with an episode or a candidate."""
         facts = self._facts
         facts[finished, EPISODE] += 1
         complete = facts[finished, EPISODE] == self._episodes
@@ -196,18 +183,18 @@ class Wave:
     def _record(self, finished: NDArray[np.int64]) -> None:
         facts = self._facts[finished]
         rows = facts[:, ROW]
-        ledger = self._ledger
-        ledger.totals[rows] = self._total[finished]
-        ledger.steps[rows] = facts[:, STEPS]
-        ledger.broken[rows] = facts[:, BROKEN] > 0
-        ledger.endless[rows] = facts[:, ENDLESS] > 0
-        if ledger.moments is not None:
-            ledger.moments.count[rows] = self._count[finished, 0].astype(np.int64)
-            ledger.moments.mean[rows] = self._mean[finished]
-            ledger.moments.m2[rows] = self._m2[finished]
+        accumulator = self._accumulator
+        accumulator.totals[rows] = self._total[finished]
+        accumulator.steps[rows] = facts[:, STEPS]
+        accumulator.broken[rows] = facts[:, BROKEN] > 0
+        accumulator.endless[rows] = facts[:, ENDLESS] > 0
+        if accumulator.moments is not None:
+            accumulator.moments.count[rows] = self._count[finished, 0].astype(np.int64)
+            accumulator.moments.mean[rows] = self._mean[finished]
+            accumulator.moments.m2[rows] = self._m2[finished]
 
     def _close_up(self, leaving: NDArray[np.int64], keep: int, observations: NDArray[Any]) -> None:
-        """Let the rows from `keep` on that stay take the places, before `keep`, of those `leaving`."""
+        """Move the rows from `keep` on that stay into the places, before `keep`, of the rows `leaving`."""
         holes = leaving[leaving < keep]
         if not len(holes):
             return

@@ -1,8 +1,8 @@
-"""PyBullet's client with less on the way to it: the same answers, to the last bit, for fewer questions.
+"""A faster PyBullet client: the same answers, to the last bit, with fewer calls.
 
-Bullet's environments ask for one link or joint at a time, and each question has the simulator collect the state of the
-whole body; their client binds the function anew at each call besides. On Bullet's Humanoid the two took a fifth of a
-step, about half as much as the physics (``benchmarks/bullet_client.py``).
+Bullet's environments ask for one link or joint at a time, and for each call the simulator collects the state of the
+whole body. Their client also binds the function again at each call. On Bullet's Humanoid the two together took a fifth
+of a step, about half as much as the physics (``benchmarks/bullet_client.py``).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _BULK_READS = {"getLinkState": "getLinkStates", "getJointState": "getJointStates
 
 
 def quicken(environment: Any) -> None:
-    """Make the client of one of PyBullet's own environments, reset once, answer faster; others are left alone.
+    """Make the client of one of PyBullet's own environments faster. The environment must have been reset once.
 
-    What is read is remembered until anything else is called, so nothing can be out of date; links and joints are read
-    all at once. Each function is bound once.
+    Answers are kept until any other function is called, so they are never out of date. Links and joints are read all at
+    once. Each function is bound once. Other environments are left alone.
     """
-    # Only those that go through their client for everything: what reaches PyBullet past it would be remembered wrong.
+    # Only environments whose every call goes through their client: other calls would not discard the kept answers.
     if not type(environment.unwrapped).__module__.startswith("pybullet_envs_gymnasium."):
         return
     client = getattr(environment.unwrapped, "_p", None)
@@ -76,7 +76,7 @@ def _reading_all(single: _Call, bulk: _Call, count: _Call, memory: dict[Any, Any
         if key not in memory:
             try:
                 memory[key] = bulk(body, range(count(body)), **options)
-            except error:  # one of them cannot be read: leave it to whoever asks for that one
+            except error:  # one of them cannot be read; the call for that one will say so
                 memory[key] = ()
         states = memory[key]
         return states[index] if 0 <= index < len(states) else single(*arguments, **options)

@@ -1,4 +1,4 @@
-"""Keeping a simulator's own chatter out of standard output."""
+"""Keeps what a simulator prints out of standard output."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from collections.abc import Generator
 
 
 @contextlib.contextmanager
-def chatter_to_stderr() -> Generator[None]:
+def quiet_output() -> Generator[None]:
     """Send what native code writes to standard output to standard error instead.
 
-    Bullet prints ``pybullet build time`` when imported and ``argv[0]=`` for each world, from C; a program whose output
-    is read by another (``clipup … --json``) must not be mixed with that.
+    Bullet prints ``pybullet build time`` when imported and ``argv[0]=`` for each world, from C. Output that another
+    program reads (``clipup … --json``) must not be mixed with that.
     """
     try:
         saved = os.dup(1)

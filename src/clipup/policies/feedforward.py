@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, cast
 
 import numpy as np
@@ -98,7 +98,7 @@ class Network:
         suffix = "" if self.activation == "tanh" else f":{self.activation}"
         return "mlp:" + ",".join(str(size) for size in self.hidden) + suffix + ("" if self.bias else " (no bias)")
 
-    @property
+    @cached_property
     def layers(self) -> tuple[Layer, ...]:
         """The layers, from the observation to the action, with their places in the flat vector."""
         sizes = (self.observation_size, *self.hidden, self.action_size)
@@ -127,21 +127,16 @@ class Network:
 
     # BLAS may raise the flag of an invalid number where there is none: for what lies beyond the end of a short vector.
     @np.errstate(over="ignore", invalid="ignore")
-    def forward(
-        self,
-        parameters: NDArray[np.float32],
-        observations: NDArray[np.float32],
-        layers: Sequence[Layer] | None = None,
-    ) -> NDArray[np.float32]:
-        """Return the outputs (n, action_size) of row i's parameters on row i's observation.
+    def forward(self, parameters: NDArray[np.float32], inputs: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the outputs (n, action_size) of row i's parameters on row i's inputs, in a new array.
 
         Each row is its own matrix-vector product, so its bits do not depend on the other rows, nor on how many there
-        are. `layers` may be passed by a hot loop to save computing them again.
+        are.
         """
         rows = len(parameters)
-        values = observations
+        values = inputs
         remaining = len(self.hidden)
-        for layer in layers if layers is not None else self.layers:
+        for layer in self.layers:
             matrix = parameters[:, layer.weights].reshape(rows, layer.outputs, layer.inputs)
             values = np.matmul(matrix, values[:, :, np.newaxis])[:, :, 0]
             if layer.bias is not None:

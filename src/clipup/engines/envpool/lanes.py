@@ -1,4 +1,4 @@
-"""Pools of lanes that are kept from one evaluation to the next."""
+"""Pools of lanes that are kept from one rollout to the next."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clipup.engines.pool import Layout, Pool
+from clipup.engines.envpool.pool import Layout, Pool
 
 SeedLanes = Callable[[NDArray[np.int64]], Sequence[int]]
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Part of the lanes asked for that one pool holds: its environments, and where they stand among those asked."""
+    """The lanes asked for that one pool holds: their environments in it, and their places among the lanes asked for."""
 
     pool: Pool
     slots: NDArray[np.int32]
@@ -23,14 +23,14 @@ class Piece:
 
 
 class LanePools:
-    """The lanes of one page (a stretch of generations whose lanes have one seed each), made as they are needed.
+    """The lanes of one page, made when they are needed. Within a page (some generations) each lane has one seed.
 
     Parameters
     ----------
     layout, threads
-        What the pools run, and with how many threads each.
+        What the pools run, and how many threads each has.
     parts
-        Into how many pools lanes made together are split.
+        How many pools lanes that are made together are split into.
     """
 
     def __init__(self, layout: Layout, threads: int, parts: int) -> None:
@@ -43,7 +43,7 @@ class LanePools:
     def take(
         self, page: Hashable, seed_lanes: SeedLanes, lanes: NDArray[np.int64], resets: NDArray[np.int64]
     ) -> list[Piece]:
-        """Return pools that hold `lanes` (ascending), each reset exactly as often as `resets` says."""
+        """Return pools that hold `lanes` (ascending), each lane reset exactly as often as `resets` says."""
         if page != self._page:
             self.close()
             self._page = page
@@ -66,7 +66,7 @@ class LanePools:
         return pieces
 
     def close(self) -> None:
-        """Let all pools go."""
+        """Free all pools."""
         for pool in self._pools:
             pool.close()
         self._pools.clear()
@@ -74,6 +74,6 @@ class LanePools:
 
 
 def _common(held: NDArray[np.int64], asked: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return where the lanes in both stand in each."""
+    """Return the places in each of the lanes that are in both."""
     _, slots, places = np.intersect1d(held, asked, assume_unique=True, return_indices=True)
     return slots.astype(np.int32), places

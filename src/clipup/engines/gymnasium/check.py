@@ -1,4 +1,4 @@
-"""A check that a user can call: does an environment keep the promise that its seed decides an episode?"""
+"""A check for users: does an environment's seed alone decide an episode?"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clipup.engines.environment import actions_of, make_ready, observation_size
+from clipup.engines.gymnasium.environment import actions_of, make_ready, observation_size
 from clipup.engines.task import Task
 from clipup.errors import ClipUpError, EnvironmentFault, one_line
 
@@ -18,17 +18,17 @@ SEEDS = (11, 12)
 
 
 @dataclass(frozen=True)
-class Report:
+class SeedCheck:
     """What `check_environment` found.
 
     Attributes
     ----------
     environment
-        Its name.
+        The environment's name.
     problems
         One sentence each; empty where results are reproducible.
     steps
-        How many steps were taken to find out.
+        How many steps the check took.
     """
 
     environment: str
@@ -49,18 +49,18 @@ class Report:
 Trace = list[NDArray[np.float64]]
 
 
-def check_environment(task: Task, *, steps: int = 200) -> Report:
+def check_environment(task: Task, *, steps: int = 200) -> SeedCheck:
     """Run episodes of a Gymnasium environment with the same seed and actions, and compare them bit by bit.
 
     It finds environments that ignore ``reset(seed=…)``, and those that carry something from one episode to the next.
-    Either makes a candidate's fitness depend on which candidates were evaluated before it, in the same process.
+    Either one makes a candidate's fitness depend on the candidates that the same process evaluated before it.
 
     Parameters
     ----------
     task
-        The environment and its options; the engine it names does not matter.
+        The environment and its options; its `engine` is not used.
     steps
-        Length of the episodes compared.
+        Length of the episodes.
     """
     with _checked(task) as environment:
         observation_size(task, environment.observation_space)
@@ -72,7 +72,7 @@ def check_environment(task: Task, *, steps: int = 200) -> Report:
         after = _episode(environment, SEEDS[0], taken)
     with _checked(task) as environment:
         fresh = _episode(environment, SEEDS[0], taken)
-    # Two new environments differ: the seed is not all. They agree, and later episodes differ: something is carried on.
+    # Two new environments differ: the seed does not decide all. Only later episodes differ: something is carried on.
     problems: list[str] = []
     if not _same(first[:1], fresh[:1]):
         problems.append("it starts differently with the same seed: reset(seed=…) is ignored, or not passed on")
@@ -81,12 +81,12 @@ def check_environment(task: Task, *, steps: int = 200) -> Report:
     elif not (_same(first, again) and _same(first, after)):
         problems.append("an episode depends on the one before it: something is not reset")
     total = len(first) + len(again) + len(other) + len(after) + len(fresh) - 5
-    return Report(task.label, tuple(problems), total)
+    return SeedCheck(task.label, tuple(problems), total)
 
 
 @contextlib.contextmanager
 def _checked(task: Task) -> Generator[Any]:
-    """A new environment, closed at the end; what it raises is its fault, in one line."""
+    """Make an environment and close it at the end; turn what it raises into one line."""
     environment = make_ready(task)
     try:
         yield environment
@@ -105,7 +105,7 @@ def _random_actions(space: Any, steps: int) -> list[Any]:
 
 
 def _episode(environment: Any, seed: int, actions: list[Any]) -> Trace:
-    """Return the observations of an episode, the reward at the end of each."""
+    """Return the observations of an episode, each with its reward appended."""
     observation, _ = environment.reset(seed=seed)
     trace: Trace = [np.append(np.asarray(observation, np.float64), 0.0)]
     for action in actions:

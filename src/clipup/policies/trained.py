@@ -1,4 +1,4 @@
-"""One trained policy: observation in, action out, numpy alone."""
+"""One trained policy: observation in, action out. It needs numpy only."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from clipup.errors import InvalidArgument
-from clipup.policies.actions import Actions, Converter
-from clipup.policies.network import Network
+from clipup.policies.act import Actor
+from clipup.policies.actions import Actions
+from clipup.policies.feedforward import Network
 from clipup.policies.normalizer import Statistics
 
 
 @dataclass(frozen=True)
 class Policy:
-    """A network with its parameters, its observation statistics and its way to act.
+    """A trained policy: a network with its parameters, its observation statistics and its actions.
 
     Parameters
     ----------
@@ -57,11 +58,11 @@ class Policy:
             )
 
     @cached_property
-    def _converter(self) -> Converter:
-        return self.actions.converter()
+    def _actor(self) -> Actor:
+        return Actor(self.network, self.statistics, self.actions)
 
     def __call__(self, observation: ArrayLike) -> NDArray[np.generic]:
-        """Return the action for one observation (a 0-d integer array of a discrete space).
+        """Return the action for one observation; for a discrete space it is a 0-d integer array.
 
         A batch of observations (n, observation_size) gives a batch of actions.
         """
@@ -72,7 +73,5 @@ class Policy:
             raise InvalidArgument(
                 f"an observation must have {self.network.observation_size} numbers, got shape {values.shape}"
             )
-        inputs = rows.astype(np.float32) if self.statistics is None else self.statistics.normalize(rows)
-        parameters = np.broadcast_to(self.parameters, (len(rows), self.parameters.size))
-        actions = self._converter(self.network.forward(parameters, inputs))
+        actions = self._actor.act(np.broadcast_to(self.parameters, (len(rows), self.parameters.size)), rows)
         return actions[0, ...] if single else actions

@@ -1,4 +1,4 @@
-"""Where the results of an evaluation are gathered."""
+"""Sums the results of a rollout."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from clipup.engines.outcomes import Failure, Outcomes
 from clipup.policies.normalizer import Moments
 
 
-class Ledger:
+class Accumulator:
     """Sums over each candidate's episodes, by row.
 
     Attributes
@@ -16,11 +16,11 @@ class Ledger:
     totals, steps
         The environment's own rewards summed, and the steps taken.
     scored
-        What the fitness counts instead of `totals`, where it does not count the environment's own reward.
+        What the fitness counts, where that is not the environment's own reward; else the same array as `totals`.
     broken
-        Whether something was not finite.
+        Whether a number was not finite.
     endless
-        Whether an episode did not end where nothing sets a limit, and was stopped.
+        Whether an episode without any step limit had to be stopped.
     moments
         Observation moments, where they are collected.
     """
@@ -34,7 +34,7 @@ class Ledger:
         self.moments = Moments.zeros(rows, observation_size) if collect_moments else None
 
     def outcomes(self, *, episodes: int, reward_offset: float, failures: tuple[Failure, ...] = ()) -> Outcomes:
-        """Return the outcomes: means over the episodes, NaN where something was not finite."""
+        """Return the outcomes: means over the episodes, NaN where a number was not finite or an episode had no end."""
         broken = self.broken | self.endless | ~np.isfinite(self.totals) | ~np.isfinite(self.scored)
         fitness = (self.scored + reward_offset * self.steps) / episodes
         fitness[broken] = np.nan

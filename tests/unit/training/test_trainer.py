@@ -1,7 +1,9 @@
 """The loop itself, with an executor that needs no simulator."""
 
+import importlib
 import json
 import math
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -261,3 +263,35 @@ def test_a_best_policy_whose_writing_was_cut_off_is_written_on_resuming(
     assert status.total_interactions == records[2].total_interactions, "of the generations that count"
     trained(tmp_path / "cut")
     assert kept(tmp_path / "cut") == kept(tmp_path / "whole")
+
+
+sys.path.append(str(Path(__file__).parents[2] / "environments"))
+HillClimber = importlib.import_module("hill_climber").HillClimber
+
+
+def climber() -> Any:
+    return HillClimber(np.zeros(3), stdev=0.3, population_size=10, interactions=120, population_max=44, seed=2)
+
+
+def climbed(path: Path, generations: int) -> RunDirectory:
+    settings, directory = config(interactions=120, generations=generations), RunDirectory(path)
+    if directory.exists():
+        directory.open()
+    else:
+        directory.create(settings)
+    try:
+        Trainer(settings, climber(), Bowl(), DirectoryStorage(directory, settings, pytest.fail)).run()
+    finally:
+        directory.close()
+    return directory
+
+
+def test_any_search_can_be_trained_recorded_and_resumed_to_the_same_bytes(tmp_path: Path):
+    climbed(tmp_path / "resumed", 3)
+    resumed, whole = climbed(tmp_path / "resumed", 6), climbed(tmp_path / "whole", 6)
+    assert kept(resumed.path) == kept(whole.path)
+    records = read_records(whole.records_path)
+    assert [record.population for record in records] == [30] * 6
+    last = records[-1]
+    assert last.max_speed is None and last.gradient_agreement is None and math.isnan(last.gradient_norm)
+    assert last.fitness_mean > records[0].fitness_mean

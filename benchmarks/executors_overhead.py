@@ -203,7 +203,7 @@ def measure_search() -> dict[str, float]:
 
 def measure_step() -> float:
     """Processor seconds of a step of Bullet's Humanoid, the policy included."""
-    from clipup.engines import Task, make_engine
+    from clipup.engines import Rollout, Task, make_engine
     from clipup.policies import Network
 
     task = Task("pybullet_envs_gymnasium:HumanoidBulletEnv-v0", engine="gymnasium", max_episode_steps=200)
@@ -211,7 +211,7 @@ def measure_step() -> float:
     network = Network.parse("mlp:64", engine.observation_size, engine.actions.size)
     rows = 0.02 * np.random.default_rng(0).normal(size=(24, network.parameter_count)).astype(np.float32)
     began = time.process_time()
-    outcomes = engine.evaluate(network, rows, seed=1, generation=0, collect_moments=True)
+    outcomes = engine.evaluate(Rollout(network, rows, seed=1, generation=0, collect_moments=True))
     seconds = time.process_time() - began
     engine.close()
     return seconds / int(outcomes.interactions.sum())

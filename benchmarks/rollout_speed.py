@@ -224,8 +224,9 @@ class Tape:
     """Every call that generations of training make to EnvPool, to be made again with nothing in between."""
 
     def __init__(self, contest: Any, seconds: float) -> None:
-        from clipup.engines import envpool, lanes
         from clipup.engines.pool import Pool
+
+        from clipup.engines import envpool, lanes
 
         self._calls: list[tuple[Any, ...]] = []
         self._pools: list[Any] = []  # with the arguments that they were made from

@@ -14,7 +14,7 @@ from clipup.runs.files import write_atomically
 DESCRIPTION = """Write a trained policy as one file.
 
   .safetensors   weights, observation statistics, action bounds and the task; clipup.load_policy reads it with numpy
-  .onnx          a graph from observation to action, normalization and clipping inside; runs wherever ONNX does"""
+  .onnx          a graph from observation to action, with normalization and clipping; runs wherever ONNX does"""
 EXAMPLES = """examples:
   clipup export runs/Walker2d-v4-1 -o walker.onnx
   clipup export runs/Walker2d-v4-1 --best -o walker.safetensors"""

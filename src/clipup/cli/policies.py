@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import cast
 
 from clipup.cli.arguments import add_env_options
 from clipup.engines import Task
-from clipup.engines.task import EngineName
 from clipup.errors import InvalidArgument
 from clipup.export.policy import PolicyTask, policy_file, read_policy
 from clipup.policies import Policy
@@ -45,5 +43,5 @@ def load(arguments: argparse.Namespace) -> tuple[Policy, Task, Path]:
 def make_task(described: PolicyTask, env: str, arguments: argparse.Namespace) -> Task:
     """The task as described, with what was given on the command line."""
     options = {**described.env_options, **arguments.env_options}
-    engine = cast(EngineName, arguments.engine or described.engine)
+    engine = arguments.engine or described.engine
     return Task(env=env, env_options=options, engine=engine, rescale_actions=described.rescale_actions)

@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="a run directory")
     parser.add_argument("--import", dest="imports", metavar="MODULE", action="append", default=[],
                         help="module that the run's environment may import")  # fmt: skip
-    add_setting_flags(parser, [name for name in settings() if name in CHANGEABLE])
+    add_setting_flags(parser, [name for name in settings() if name in CHANGEABLE], default="as before")
     add_output_flags(parser)
 
 

@@ -12,7 +12,7 @@ from clipup.runs.records import Record, read_records
 from clipup.runs.rundir import RunDirectory, runs_below
 from clipup.tracking.terminal import count, number
 
-DESCRIPTION = "Show the runs under DIR: task, seed, generation, interactions, last and best score, state."
+DESCRIPTION = "List the runs below DIR: task, seed, generation, interactions, last and best score, state."
 EXAMPLES = """examples:
   clipup runs
   clipup runs experiments --json"""
@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def describe(path: Path) -> dict[str, object]:
-    """What is known about a run; what is wrong with it stands under `error`."""
+    """What is known about a run; `error` says what is wrong with it."""
     row: dict[str, object] = {"run": str(path)}
     try:
         directory = RunDirectory(path)

@@ -60,15 +60,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_output_flags(parser)
 
 
-def add_setting_flags(parser: argparse.ArgumentParser, names: list[str]) -> None:
-    """Add flags for these settings, in their groups."""
+def add_setting_flags(parser: argparse.ArgumentParser, names: list[str], *, default: str | None = None) -> None:
+    """Add flags for these settings, in their groups. The help shows `default`, or each setting's own default."""
     known, types = settings(), kinds()
     groups: dict[str, argparse._ArgumentGroup] = {}  # pyright: ignore[reportPrivateUsage]
     for name in names:
         setting = known[name]
         if setting.group not in groups:
             groups[setting.group] = parser.add_argument_group(_HEADINGS[setting.group])
-        flag, text = "--" + name.replace("_", "-"), _help(name, setting)
+        flag, text = "--" + name.replace("_", "-"), _help(name, setting, default)
         if types[name] is bool:
             groups[setting.group].add_argument(
                 flag, action=argparse.BooleanOptionalAction, default=None, help=text, dest=name
@@ -112,7 +112,8 @@ def run(arguments: argparse.Namespace) -> int:
     )
 
 
-def _help(name: str, setting: Setting) -> str:
-    default = RunConfig.__dataclass_fields__[name].default
-    shown = ("yes" if default else "no") if isinstance(default, bool) else setting.unset if default is None else default
-    return f"{setting.help} (default: {shown})".replace("%", "%%")
+def _help(name: str, setting: Setting, default: str | None) -> str:
+    if default is None:
+        own = RunConfig.__dataclass_fields__[name].default
+        default = ("yes" if own else "no") if isinstance(own, bool) else setting.unset if own is None else str(own)
+    return f"{setting.help} (default: {default})".replace("%", "%%")

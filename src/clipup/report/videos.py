@@ -6,7 +6,6 @@ import base64
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import cast
 
 from clipup.errors import ClipUpError
 from clipup.report.loading import LoadedRun
@@ -40,7 +39,6 @@ def embedded_videos(runs: Sequence[LoadedRun], *, limit: int, warn: Callable[[st
 
 def _video(run: LoadedRun, name: str) -> PageData:
     from clipup.engines import Task
-    from clipup.engines.task import EngineName
     from clipup.evaluation.video import record_video
     from clipup.export.policy import policy_file, read_policy
     from clipup.runs.trust import check_import
@@ -55,7 +53,7 @@ def _video(run: LoadedRun, name: str) -> PageData:
         env=described.env,
         env_options=described.env_options,
         rescale_actions=described.rescale_actions,
-        engine=cast(EngineName, described.engine),
+        engine=described.engine,
     )
     with tempfile.TemporaryDirectory() as directory:
         video = record_video(policy, task, Path(directory) / "policy.mp4", max_seconds=SECONDS)

@@ -15,9 +15,11 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
+from clipup.engines import Task, registry
 from clipup.errors import FileFault, InvalidArgument, MissingDependency
-from clipup.reproduction.experiments import HUMANOID_BULLET, LUNAR_LANDER, Experiment, ExperimentGroup
+from clipup.reproduction.experiments import Experiment, ExperimentGroup
 from clipup.runs.config import CHANGEABLE, RunConfig, differences, identity
 from clipup.runs.records import read_records
 from clipup.runs.resolve import resolve
@@ -119,15 +121,10 @@ def check_requirements(experiment: Experiment, *, runs: bool, figures: bool, clu
 
 def requirements(experiment: Experiment, *, runs: bool, figures: bool, cluster: bool) -> tuple[tuple[str, str], ...]:
     """The libraries that the experiment's runs and figures import, each with the extra that installs it."""
-    found: dict[str, str] = {"gymnasium": "train", "threadpoolctl": "train"} if runs and experiment.groups else {}
+    found: dict[str, str] = {}
     for group in experiment.groups if runs else ():
-        if group.env == HUMANOID_BULLET:
-            found |= {"pybullet": "bullet", "pybullet_envs_gymnasium": "bullet"}
-        elif importlib.util.find_spec("envpool") is None and "env_options" not in group.settings:
-            # EnvPool brings its own simulators; Gymnasium has them as extras.
-            found["Box2D" if group.env == LUNAR_LANDER else "mujoco"] = "train"
-        else:
-            found["envpool"] = "train"
+        options = cast("Mapping[str, object]", group.settings.get("env_options", {}))
+        found |= registry.libraries(Task(group.env, options))
     if runs and cluster and experiment.groups:
         found["ray"] = "ray"
     if figures and experiment.figures:

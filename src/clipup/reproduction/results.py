@@ -19,6 +19,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from clipup.engines import registry
 from clipup.errors import FileFault
 from clipup.reproduction.experiments import Experiment, ExperimentGroup, experiment_named
 from clipup.reproduction.planned_runs import PlannedRun, check_same_run
@@ -26,7 +27,6 @@ from clipup.runs.records import Record, read_clock, read_records
 from clipup.runs.rundir import RunDirectory
 
 FORMAT = 1
-LIBRARIES = ("clipup", "numpy", "envpool", "gymnasium", "mujoco", "pybullet", "pybullet-envs-gymnasium")
 GRID_POINTS = 200
 _SIZE_LIMIT = 64 * 1024 * 1024
 
@@ -242,7 +242,7 @@ def describe(group: ExperimentGroup) -> str:
 def provenance(command: str) -> Provenance:
     """The command, versions, commit and machine of results that are made now."""
     versions = {"python": platform.python_version()}
-    for library in LIBRARIES:
+    for library in ("clipup", "numpy", *registry.distributions()):
         try:
             versions[library] = metadata.version(library)
         except metadata.PackageNotFoundError:

@@ -14,7 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from clipup.engines.task import EngineName, EpisodeSeeds
+from clipup.engines import registry
+from clipup.engines.protocol import DEFAULT_LANES
+from clipup.engines.task import EpisodeSeeds
 from clipup.errors import InvalidArgument
 from clipup.optimizers import BETA1, BETA2, EPSILON, MOMENTUM, OPTIMIZERS, STEP_RATIO
 from clipup.runs.keywords import RunChanges, Scalar
@@ -25,8 +27,9 @@ Value = Scalar | None | Mapping[str, Scalar]
 
 MANY = 10**9
 """More of anything than a machine could hold. Beyond it, an array cannot even be asked for."""
-ENGINES: tuple[str, ...] = typing.get_args(EngineName)
+ENGINES = registry.names()
 """The engines that can be chosen: "auto" first, then in the order in which it tries them."""
+_PARALLELISM = " or ".join(f"{entry.parallelism} ({entry.title})" for entry in registry.ENTRIES)
 EPISODE_SEEDS: tuple[str, ...] = typing.get_args(EpisodeSeeds)
 
 _T = TypeVar("_T")
@@ -82,7 +85,7 @@ class RunConfig:
         False, Setting("task", "stretch policy outputs from -1..1 to the action range, instead of clipping them to it")
     )
     lanes: int = _setting(
-        256,
+        DEFAULT_LANES,
         Setting(
             "task",
             "EnvPool: number of environments that step together; it changes the results, so it is fixed here",
@@ -159,9 +162,7 @@ class RunConfig:
         16, Setting("evaluation", "episodes in an evaluation", at_least=1, at_most=MANY)
     )
 
-    workers: int | None = _setting(
-        None, Setting("execution", "threads (EnvPool) or processes (Gymnasium)", at_least=1, unset="auto")
-    )
+    workers: int | None = _setting(None, Setting("execution", _PARALLELISM, at_least=1, unset="auto"))
     cluster: str | None = _setting(
         None, Setting("execution", "run on a cluster: ray, or an address of Ray (auto, ray://host:port)")
     )

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import cast
 
+from clipup.engines import registry
 from clipup.errors import FileFault, RunBusy, RunExists
 from clipup.runs.config import RunConfig
 from clipup.runs.files import TEMPORARY_SUFFIX, FileLock, is_own, write_atomically
@@ -141,7 +142,7 @@ class RunDirectory:
         from importlib.metadata import PackageNotFoundError, version
 
         versions: list[str] = []
-        for library in ("clipup", "envpool", "gymnasium", "mujoco", "numpy"):
+        for library in ("clipup", *registry.distributions(), "numpy"):
             with contextlib.suppress(PackageNotFoundError):
                 versions.append(f"{library} {version(library)}")
         return (

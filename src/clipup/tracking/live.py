@@ -74,6 +74,7 @@ class LiveDisplay:
         speed = f"{record.speed:.4g}"
         if record.max_speed is not None:
             speed += f" / {record.max_speed:.4g}" + (" (clipped)" if record.clipped else "")
+        gradient = f"norm {record.gradient_norm:.3g}" if math.isfinite(record.gradient_norm) else "-"
         table = Table.grid(padding=(0, 3))
         for _ in range(4):
             table.add_column(no_wrap=True)
@@ -83,7 +84,7 @@ class LiveDisplay:
             ("interactions", count(record.total_interactions), "mean fitness", number(record.fitness_mean)),
             ("steps/s", count(clock.steps_per_second), "speed / max", speed),
             ("elapsed", duration(elapsed), "stdev norm", f"{record.stdev_norm:.4g}"),
-            ("remaining", remaining(config, record, clock), "gradient", f"norm {record.gradient_norm:.3g}"),
+            ("remaining", remaining(config, record, clock), "gradient", gradient),
         ]
         for first, left, second, right in rows:
             table.add_row(Text(first, style="dim"), left, Text(second, style="dim"), right)

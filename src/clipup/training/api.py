@@ -233,7 +233,7 @@ def _run(
     )
     # Every mistake in the configuration is found before anything is written.
     try:
-        search = make_search(config, executor.network.parameter_count)
+        search = make_search(config, executor.description.network.parameter_count)
         with Interruption() as interruption:
             trainer = Trainer(config, search, executor, store(), everyone, interruption)
             status = trainer.run()

@@ -6,7 +6,7 @@ import dataclasses
 from typing import cast
 
 from clipup.engines import Task
-from clipup.engines.task import EngineName, EnvironmentMaker, EpisodeSeeds
+from clipup.engines.task import EnvironmentMaker, EpisodeSeeds
 from clipup.errors import InvalidArgument
 from clipup.runs.config import RunConfig
 from clipup.searches import SEARCHES, Search, SearchSettings
@@ -22,7 +22,7 @@ def make_task(config: RunConfig, maker: EnvironmentMaker | None = None) -> Task:
         reward_terms=_terms(config.reward_terms),
         max_episode_steps=config.max_episode_steps,
         episodes=config.episodes,
-        engine=cast(EngineName, config.engine),
+        engine=config.engine,
         episode_seeds=cast(EpisodeSeeds, config.episode_seeds),
         rescale_actions=config.rescale_actions,
     )

@@ -48,10 +48,11 @@ class Trainer:
         self.records: list[Record] = []
         self._search = search
         self._executor = executor
+        self._engine, self._network = executor.description.engine, executor.description.network
         self._storage = storage
         self._trackers = Trackers(trackers)
         self._interruption = interruption or Interruption()
-        self._normalizer = Normalizer(executor.network.observation_size) if config.normalize else None
+        self._normalizer = Normalizer(self._network.observation_size) if config.normalize else None
         self._state = TrainingState.at_start(search, self._normalizer)
         if storage.checkpoint is not None:
             self._check_engine(storage.checkpoint)
@@ -70,16 +71,15 @@ class Trainer:
 
     def run(self) -> Status:
         """Train until a limit is reached, the target is met, or a signal comes; leave everything saved."""
-        executor = self._executor
         info = RunInfo(
             self.config,
             self._storage.path,
             self.generation,
-            executor.network.describe(),
-            executor.network.parameter_count,
-            executor.engine,
-            executor.engine_reason,
-            executor.description,
+            self._network.describe(),
+            self._network.parameter_count,
+            self._engine.name,
+            self._engine.reason,
+            self._executor.place,
         )
         status = self._status("failed", "an error")
         try:
@@ -218,18 +218,18 @@ class Trainer:
         )
 
     def _policy(self, state: TrainingState) -> Policy:
-        return Policy(self._executor.network, state.center, state.statistics, self._executor.actions)
+        return Policy(self._network, state.center, state.statistics, self._engine.actions)
 
     def _checkpoint(self, state: TrainingState) -> Checkpoint:
         settings = json.dumps(identity(self.config), sort_keys=True)
-        return state.checkpoint({"settings": settings, "engine": self._executor.engine})
+        return state.checkpoint({"settings": settings, "engine": self._engine.name})
 
     def _check_engine(self, checkpoint: Checkpoint) -> None:
         """Refuse to go on in another simulator than before: ``engine = "auto"`` takes what is installed."""
-        before, here = checkpoint.counters.get("engine"), self._executor.engine
+        before, here = checkpoint.counters.get("engine"), self._engine.name
         if before is not None and before != here:
             raise FileFault(
-                f"this run was made with {before}, and would go on here with {here} ({self._executor.engine_reason}), "
+                f"this run was made with {before}, and would go on here with {here} ({self._engine.reason}), "
                 f"to other results; install {before}, or start a new run"
             )
 
@@ -242,7 +242,7 @@ class Trainer:
             total_interactions=self._state.total_interactions,
             score=_finite_or_none(score.mean if score else None),
             score_standard_error=_finite_or_none(score.standard_error if score else None),
-            engine=self._executor.engine,
+            engine=self._engine.name,
         )
 
 

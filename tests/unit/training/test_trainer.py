@@ -1,7 +1,9 @@
 """The loop itself, with an executor that needs no simulator."""
 
+import importlib
 import json
 import math
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clipup.engines import Failure, Outcomes
+from clipup.engines import EngineDescription, Failure, Outcomes
 from clipup.errors import Diverged, EnvironmentFault, FileFault
+from clipup.executors.jobs import WorkerDescription
 from clipup.policies import Actions, Moments, Network, Statistics
 from clipup.runs.checkpoint import Checkpoint
 from clipup.runs.config import RunConfig
@@ -18,8 +21,8 @@ from clipup.runs.records import read_records
 from clipup.runs.rundir import RunDirectory
 from clipup.runs.storage import DirectoryStorage, NoStorage
 from clipup.searches import Batch
-from clipup.training.signals import Interruption
 from clipup.training.setup import make_search
+from clipup.training.signals import Interruption
 from clipup.training.trainer import Trainer
 
 
@@ -27,11 +30,8 @@ from clipup.training.trainer import Trainer
 class Bowl:
     """Fitness is minus the squared distance from ones; each candidate makes as many steps as `steps` says."""
 
-    network: Network = field(default_factory=lambda: Network(2, 1))
-    actions: Actions = field(default_factory=lambda: Actions("box", 1, (-1.0,), (1.0,), (1,)))
     engine: str = "fake"
-    engine_reason: str = "asked for"
-    description: str = "here"
+    place: str = "here"
     sum_blocks: None = None
     steps: int = 5
     failing: tuple[int, ...] = ()
@@ -40,6 +40,11 @@ class Bowl:
     calls: list[tuple[int, int, int, Statistics | None]] = field(default_factory=list)
     centers: list[tuple[int, Statistics | None]] = field(default_factory=list)
     following: list[Batch | None] = field(default_factory=list)
+
+    @property
+    def description(self) -> WorkerDescription:
+        actions = Actions("box", 1, (-1.0,), (1.0,), (1,))
+        return WorkerDescription(EngineDescription(self.engine, "1.0", "asked for", 2, actions), Network(2, 1))
 
     def evaluate(self, batch: Batch, statistics: Statistics | None, *, following: Batch | None = None) -> Outcomes:
         self.calls.append((batch.generation, batch.start, batch.stop, statistics))
@@ -70,7 +75,7 @@ def config(**changes: object) -> RunConfig:
 
 
 def trainer_of(settings: RunConfig, bowl: Bowl, *rest: Any, **more: Any) -> Trainer:
-    return Trainer(settings, make_search(settings, bowl.network.parameter_count), bowl, *rest, **more)
+    return Trainer(settings, make_search(settings, bowl.description.network.parameter_count), bowl, *rest, **more)
 
 
 def test_a_generation_is_recorded_with_everything_and_evaluations_are_not_counted():
@@ -258,3 +263,35 @@ def test_a_best_policy_whose_writing_was_cut_off_is_written_on_resuming(
     assert status.total_interactions == records[2].total_interactions, "of the generations that count"
     trained(tmp_path / "cut")
     assert kept(tmp_path / "cut") == kept(tmp_path / "whole")
+
+
+sys.path.append(str(Path(__file__).parents[2] / "environments"))
+HillClimber = importlib.import_module("hill_climber").HillClimber
+
+
+def climber() -> Any:
+    return HillClimber(np.zeros(3), stdev=0.3, population_size=10, interactions=120, population_max=44, seed=2)
+
+
+def climbed(path: Path, generations: int) -> RunDirectory:
+    settings, directory = config(interactions=120, generations=generations), RunDirectory(path)
+    if directory.exists():
+        directory.open()
+    else:
+        directory.create(settings)
+    try:
+        Trainer(settings, climber(), Bowl(), DirectoryStorage(directory, settings, pytest.fail)).run()
+    finally:
+        directory.close()
+    return directory
+
+
+def test_any_search_can_be_trained_recorded_and_resumed_to_the_same_bytes(tmp_path: Path):
+    climbed(tmp_path / "resumed", 3)
+    resumed, whole = climbed(tmp_path / "resumed", 6), climbed(tmp_path / "whole", 6)
+    assert kept(resumed.path) == kept(whole.path)
+    records = read_records(whole.records_path)
+    assert [record.population for record in records] == [30] * 6
+    last = records[-1]
+    assert last.max_speed is None and last.gradient_agreement is None and math.isnan(last.gradient_norm)
+    assert last.fitness_mean > records[0].fitness_mean

@@ -153,7 +153,7 @@ class Chart {
       high = Math.max(high, value);
       low = Math.min(low, value);
     }
-    // Runs that are worlds apart, as in a search for max_speed, would all but one lie on the axis.
+    // Runs of very different size, as in a search for max_speed, would all but one lie on the axis.
     this.log = Boolean(this.metric.log) && low > 0 && high / low > 50;
     if (this.log) return [low / 1.15, high * 1.15];
     if (this.metric.zero) {

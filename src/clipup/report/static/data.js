@@ -1,4 +1,4 @@
-// From the embedded data to runs with columns of numbers. The page shows these numbers and no others.
+// From the embedded data to runs with columns of numbers. The page shows only these numbers.
 
 const AXES = {
   interactions: { title: 'Interactions', label: 'environment steps', format: (v) => `${formatCount(v)} interactions`, ticks, tick: axisLabel },
@@ -23,7 +23,7 @@ const CUMULATIVE = { generation: 'generations', total_interactions: 'interaction
 async function embeddedData() {
   const element = document.getElementById('data');
   if (element.type === 'application/json') return JSON.parse(element.textContent);
-  if (typeof DecompressionStream === 'undefined') throw new Error('this page needs a browser of 2023 or later');
+  if (typeof DecompressionStream === 'undefined') throw new Error('this page needs a browser from 2023 or later');
   const bytes = Uint8Array.from(atob(element.textContent.trim()), (character) => character.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
   return JSON.parse(await new Response(stream).text());
@@ -46,7 +46,7 @@ function addColumns(run, columns, keep) {
   }
 }
 
-/** Sums of increments, in units of `unit`: divided, not multiplied, lest 123 milliseconds be 0.12300000000000001 s. */
+/** Sums of increments, divided by `unit`. Multiplying would turn 123 milliseconds into 0.12300000000000001 s. */
 function accumulate(values, unit) {
   let total = 0;
   return values.map((value) => {

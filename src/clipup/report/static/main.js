@@ -1,4 +1,4 @@
-// The state of the page, and what follows from it.
+// The state of the page, and everything that is drawn from it.
 
 class Store {
   constructor(data) {
@@ -21,14 +21,14 @@ class Store {
     showVideos(this.data);
   }
 
-  /** Paper has its own width, and nobody can open anything on it. */
+  /** Open everything before printing: paper has its own width, and a reader cannot open anything on it. */
   listenForPrint() {
     const closable = () => [...document.querySelectorAll('#legend, #repeat-list details')];
     let opened = new Set();
     window.addEventListener('beforeprint', () => {
       const closed = closable().filter((details) => !details.open);
       closed.forEach((details) => { details.open = true; });
-      // By key: a live page may make them anew while the dialog is there.
+      // Remembered by key: a live page may replace the elements while the print dialog is open.
       opened = new Set([...opened, ...closed.map((details) => details.dataset.key)]);
       this.pointer.leave();
       this.redraw();
@@ -39,7 +39,7 @@ class Store {
     });
   }
 
-  /** Show everything anew, after data came. Whoever reads or types meanwhile stays where they are. */
+  /** Show new data. What the reader has open or focused stays as it is. */
   refresh() {
     const returnToPlace = rememberPlace();
     showHeading(this.data);
@@ -69,7 +69,7 @@ class Store {
     this.redraw();
   }
 
-  /** From the first to the last x of all runs in sight. */
+  /** From the first to the last x of all visible runs. */
   fullDomain() {
     let low = Infinity;
     let high = -Infinity;
@@ -85,7 +85,7 @@ class Store {
   }
 }
 
-/** What is open and where the focus is, by keys; returns what puts both back. */
+/** Remember by keys what is open and focused; return a function that restores both. */
 function rememberPlace() {
   const withKey = (selector) => [...document.querySelectorAll(`${selector}[data-key]`)];
   const open = new Map(withKey('details').map((details) => [details.dataset.key, details.open]));
@@ -97,7 +97,7 @@ function rememberPlace() {
   };
 }
 
-/** Ask our own server for what is new, again and again; survive its absence. */
+/** Ask the page's own server for new data again and again, also while it does not answer. */
 class Live {
   constructor(store) {
     this.store = store;

@@ -23,7 +23,7 @@ function formatTime(seconds) {
   if (seconds === null || seconds === undefined || !Number.isFinite(seconds)) return '–';
   if (seconds < 1) return `${Number(seconds.toPrecision(2))} s`;
   if (seconds < 59.95) return `${Number(seconds.toFixed(1))} s`;
-  // Rounded before it is split, lest 119.7 s be 1 min 60 s.
+  // Round before splitting: otherwise 119.7 s becomes 1 min 60 s.
   const whole = Math.round(seconds);
   if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
   const minutes = Math.round(seconds / 60);

@@ -1,4 +1,4 @@
-// Everything around the charts: the heading, what stands out, the findings, the controls, the list of runs.
+// Everything around the charts: heading, key numbers, findings, controls, list of runs.
 
 const STATES = { running: 'running', finished: 'finished', interrupted: 'interrupted', failed: 'failed', killed: 'killed', unknown: 'unknown' };
 
@@ -8,7 +8,7 @@ function showHeading(data) {
   const groups = data.groups.length > 1 ? ` in ${data.groups.length} configurations` : '';
   const count = data.runs.length === 1 ? data.runs[0].name : `${data.runs.length} runs${groups}`;
   document.getElementById('subtitle').textContent = data.live ? count : `${count} · ${data.made}`;
-  document.getElementById('footer').textContent = `Made by clipup ${data.version}. Everything shown is in this page; it asks the network for nothing.`;
+  document.getElementById('footer').textContent = `Made by clipup ${data.version}. This file contains everything it shows and never uses the network.`;
   if (data.live) document.getElementById('footer').textContent = `clipup ${data.version}, live from this machine.`;
   document.getElementById('notes').replaceChildren(...data.notes.map((note) => element('p', { class: 'notice' }, note)));
 }
@@ -24,7 +24,7 @@ function showTiles(data) {
     tiles.push(tile('Best score', formatValue(run.best_score), 'of any evaluation'));
     tiles.push(tile('Generations', formatCount(run.generation), stateText(run)));
   } else {
-    // Scores of different tasks have nothing to do with each other.
+    // Scores of different tasks cannot be compared.
     const tasks = data.settings.find((row) => row.name === 'env');
     const one = !tasks || !tasks.differs;
     const best = one && data.groups.map((group) => ({ group, score: medianScore(data, group) })).filter((entry) => Number.isFinite(entry.score)).sort((one, two) => two.score - one.score)[0];
@@ -33,7 +33,7 @@ function showTiles(data) {
     tiles.push(tile('Runs', formatCount(data.runs.length), stateCounts(data)));
   }
   const sum = (name) => data.runs.reduce((total, run) => total + (run[name] || 0), 0);
-  tiles.push(tile('Interactions', formatCount(sum('interactions')), data.runs.length > 1 ? 'in all' : 'environment steps'));
+  tiles.push(tile('Interactions', formatCount(sum('interactions')), data.runs.length > 1 ? 'environment steps in total' : 'environment steps'));
   tiles.push(tile('Training time', formatTime(sum('seconds')), sum('seconds') > 0 ? `${formatCount(sum('interactions') / sum('seconds'))} steps/s` : ''));
   document.getElementById('tiles').replaceChildren(...tiles);
 }
@@ -73,7 +73,7 @@ function showFindings(data) {
   const sorted = [...merged.values()].sort((one, two) => order.indexOf(one.finding.severity) - order.indexOf(two.finding.severity));
   cards.push(...sorted.map(({ finding, names }) => findingCard(finding, names)));
   if (!cards.length && data.runs.some((run) => run.generation >= 30)) {
-    cards.push(element('p', { class: 'all-well' }, 'No rule found anything wrong: the speed is held by max_speed, the gradient has a direction, the standard deviations are sound, and the fitnesses can be ranked.'));
+    cards.push(element('p', { class: 'all-well' }, 'Nothing is wrong: max_speed limits the speed, the gradient has a direction, the standard deviations are healthy, and the candidates can be ranked.'));
   }
   document.getElementById('finding-list').replaceChildren(...cards);
   document.getElementById('findings').hidden = !cards.length;

@@ -1,4 +1,4 @@
-// Tables: the numbers of a chart, the runs, their configurations, and how to repeat them.
+// Tables: the numbers of a chart, the runs, their configurations, and commands that repeat them.
 
 const TABLE_ROWS = 200;
 

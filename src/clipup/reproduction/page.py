@@ -18,7 +18,7 @@ from clipup.reproduction.planned_runs import RUNS_DIRECTORY
 from clipup.reproduction.results import GroupResult, Results, read_results
 from clipup.reproduction.rules import RULES
 from clipup.reproduction.targets import claims_of, published_mean, published_percent
-from clipup.reproduction.verdicts import AGREES, DIFFERS, NOT_ENOUGH, Verdict, verdicts
+from clipup.reproduction.verdicts import NOT_ENOUGH, VERDICTS, Verdict, verdicts
 from clipup.runs.files import write_atomically
 
 UNFINISHED_DIRECTORY = "unfinished"
@@ -35,10 +35,16 @@ complete**.
 """
 JUDGING = """## How claims are judged
 
-A claim is judged once half as many runs as in the paper have made all their generations. Claims about the size of
-updates hold for every run, so one run is enough once it is long enough: 1 generation for the first update, 150 for the
-others. Where the runs scatter too much for a rule to decide, the verdict stays *not enough runs*, even with as many
-runs as in the paper. The rules:
+*agrees* and *differs* need half as many runs as the paper had, with the paper's settings and all generations. Claims
+about the size of updates hold for every run, so one run is enough once it is long enough: 1 generation for the first
+update, 150 for the others.
+
+With fewer runs, or where they scatter too much for the rule below, each run is asked by itself: does it show what the
+paper says? Where groups are compared, the runs of one seed are asked together. The table then says by how many the
+claim is *supported*, and what would overturn this. If half of them or fewer support it, the claim is *doubted*. A run
+that is not finished can only support a claim about reaching a score, by two evaluations in a row. A claim about a mean
+or about a share of the runs cannot be asked of single runs. It stays at *not enough runs*, even with as many runs as
+the paper had if they scatter too much. The rules:
 """
 DIFFERENCES = """## How this differs from the paper
 
@@ -96,7 +102,7 @@ def verdict_table(verdicts: Sequence[Verdict]) -> Table:
             entry.ours or "–",
             entry.interval or "–",
             _runs(entry),
-            entry.verdict,
+            entry.text,
         )
         for entry in verdicts
     ]
@@ -180,7 +186,7 @@ def build_page(results: Path, page: Path) -> str:
 
 
 def _overview(found: dict[str, Results]) -> str:
-    rows = ["| experiment | runs finished | claims: agree / differ / not enough runs |", "| --- | --- | --- |"]
+    rows = [f"| experiment | runs finished | {' | '.join(VERDICTS)} |", "| --- " * (2 + len(VERDICTS)) + "|"]
     for name, experiment in EXPERIMENTS.items():
         results = found.get(name)
         done = sum(len(group.finished) for group in results.groups) if results else 0
@@ -190,9 +196,8 @@ def _overview(found: dict[str, Results]) -> str:
         if results is not None and not full:
             settings = ", with other settings" if results.changes else ""
             state += f" (and {done} of {results.generations} generations{settings})"
-        said = [verdict.verdict for verdict in verdicts(results)] if results else []
-        missing = 0 if results else len(claims_of(name))
-        counts = f"{said.count(AGREES)} / {said.count(DIFFERS)} / {said.count(NOT_ENOUGH) + missing}"
+        said = [entry.verdict for entry in verdicts(results)] if results else [NOT_ENOUGH] * len(claims_of(name))
+        counts = " | ".join(str(said.count(verdict)) for verdict in VERDICTS)
         rows.append(f"| [{name}](#{name}) | {state} | {counts} |")
     return "\n".join(rows) + "\n"
 

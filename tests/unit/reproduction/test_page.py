@@ -40,7 +40,7 @@ def test_runs_that_are_not_all_there_are_counted(make_results: MakeResults, tmp_
     runs = [run_result(1, 300.0), run_result(2, 100.0, complete=False, generations=77)]
     (tmp_path / "walker2d.json").write_bytes(encode(make_results("walker2d", {"clipup": runs})))
     page = build_page(tmp_path, tmp_path / "page.md")
-    assert "| [walker2d](#walker2d) | 1 of 60 | 0 / 0 / 1 |" in page
+    assert "| [walker2d](#walker2d) | 1 of 60 | 0 | 0 | 0 | 0 | 1 |" in page
     assert "| ClipUp | – | 300.00 | 300.00 | 1 of 30 | 1, farthest at generation 77: 100 |" in page
 
 
@@ -49,10 +49,7 @@ def test_settings_that_are_not_the_paper_s_are_said(make_results: MakeResults, t
     (tmp_path / "humanoid-bullet.json").write_bytes(encode(results))
     page = build_page(tmp_path, tmp_path / "page.md")
     assert "**These are not the paper's settings**: population = 200" in page
-    assert (
-        "| [humanoid-bullet](#humanoid-bullet) | 0 of 10 (and 1 of 1000 generations, with other settings) | 0 / 0 / 2 |"
-        in page
-    )
+    assert "| 0 of 10 (and 1 of 1000 generations, with other settings) | 0 | 0 | 0 | 0 | 2 |" in page
 
 
 def test_bullet_s_time_on_64_cores_is_projected_from_the_pace_of_its_runs(
@@ -75,3 +72,13 @@ def test_what_the_scale_does_to_the_standard_deviation_is_told(make_results: Mak
     (tmp_path / "fitness-scale.json").write_bytes(encode(make_results("fitness-scale", runs)))
     page = build_page(tmp_path, tmp_path / "page.md")
     assert "fitness ranking 4.00 (4.00 … 4.00); raw rewards 1.00" in page
+
+
+def test_the_page_shows_what_few_runs_support_and_what_would_overturn_it(
+    make_results: MakeResults, tmp_path: Path
+) -> None:
+    runs = [run_result(1, 6200.0, complete=False, scores=(6100.0, 6200.0), score_interactions=(1, 2))]
+    (tmp_path / "humanoid.json").write_bytes(encode(make_results("humanoid", {"clipup": runs})))
+    page = build_page(tmp_path, tmp_path / "page.md")
+    assert "| [humanoid](#humanoid) | 0 of 60 | 0 | 0 | 1 | 0 | 3 |" in page
+    assert "supported by 1 of 1 run; 15 finished runs with a mean of 6000 or less would overturn this |" in page

@@ -1,6 +1,7 @@
 """What every optimizer keeps, whatever its rule."""
 
 import copy
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,11 +11,11 @@ from hypothesis.extra import numpy as hnp
 
 import clipup
 from clipup.errors import Diverged, InvalidArgument, StateMismatch
+from clipup.optimizers import OPTIMIZERS as REGISTERED
+from clipup.optimizers import OptimizerSettings, make_optimizer
 
-OPTIMIZERS = {
-    "clipup": lambda: clipup.ClipUp(0.2, 0.3),
-    "noclip": lambda: clipup.ClipUp(0.2, None),
-    "adam": lambda: clipup.Adam(0.2),
+SETTINGS = OptimizerSettings(max_speed=0.3, step_size=0.2)
+OPTIMIZERS = {name: partial(make_optimizer, name, SETTINGS, 5) for name in REGISTERED} | {
     "ascent": lambda: clipup.GradientAscent(0.2),
     "heavy-ball": lambda: clipup.HeavyBall(0.2),
 }

@@ -11,7 +11,8 @@ from clipup.executors.foreman import Foreman
 from clipup.executors.foresight import Foresight
 from clipup.executors.work import Blocks, Center, Population
 from clipup.policies import Actions, Network, Statistics
-from clipup.searches.gradient import GradientWork, Sums
+from clipup.searches import BlockSum
+from clipup.searches.gradient import GradientWork, Sums, Vector
 from clipup.searches.sampling import Batch, FloatArray
 
 SUMMED_BY_WORKERS = 4_000_000
@@ -94,9 +95,9 @@ class CrewExecutor:
         self._foreman.begin(Center(seed, generation, center, statistics))
         return self._outcomes(self._foreman.do(0, episodes))
 
-    def sum_blocks(self, work: GradientWork) -> Iterable[Sums]:
+    def sum_blocks(self, work: BlockSum) -> Iterable[tuple[Vector, ...]]:
         """Yield the sums of the gradient's blocks, in order; made by the workers where there is enough to do."""
-        if len(work.weights.center) * work.dimension < SUMMED_BY_WORKERS:
+        if work.size < SUMMED_BY_WORKERS or not isinstance(work, GradientWork):
             return (work.block(number) for number in range(work.block_count))
         return self._summed_by_workers(work)
 

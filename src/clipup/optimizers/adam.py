@@ -21,6 +21,8 @@ from clipup.optimizers.protocol import (
     stored,
 )
 
+BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # Kingma and Ba; the paper uses them too
+
 
 class Adam:
     """Steps scaled, per coordinate, by running averages of the gradient and of its square.
@@ -31,7 +33,7 @@ class Adam:
         square = beta2 * square + (1 - beta2) * g**2
         return step_size * (mean / (1 - beta1**t)) / (sqrt(square / (1 - beta2**t)) + epsilon)
 
-    The defaults are those of Kingma and Ba, which the paper uses too. Deviations: none but the sign, as we maximize.
+    The defaults are those of Kingma and Ba, which the paper uses too. Deviation: the sign, because we maximize.
 
     >>> Adam(step_size=0.1).ascent([5.0, -0.001]).round(6)
     array([ 0.1     , -0.099999])
@@ -39,7 +41,7 @@ class Adam:
 
     kind: ClassVar[str] = "adam"
 
-    def __init__(self, step_size: float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8) -> None:
+    def __init__(self, step_size: float, beta1: float = BETA1, beta2: float = BETA2, epsilon: float = EPSILON) -> None:
         self.step_size = check_positive("step_size", step_size)
         self.beta1 = check_decay("beta1", beta1)
         self.beta2 = check_decay("beta2", beta2)
@@ -82,7 +84,11 @@ class Adam:
         if isinstance(steps, bool) or not isinstance(steps, int) or steps < 0:
             raise StateMismatch(f"the adam state needs a count of steps, got {steps!r}")
         if not (steps == 0) == (mean is None) == (square is None):
-            raise StateMismatch(f"the adam state must have both averages after a step and none before, at step {steps}")
+            raise StateMismatch(
+                f"the adam state must have both averages after a step and neither before, got {steps} steps"
+            )
         if mean is not None and square is not None and (mean.shape != square.shape or (square < 0).any()):
-            raise StateMismatch("adam's averages must be of one size, and that of the square not negative")
+            raise StateMismatch(
+                "adam's averages must have one size, and the average of the square must not be negative"
+            )
         self._steps, self._mean, self._square = steps, mean, square

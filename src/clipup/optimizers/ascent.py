@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from clipup.errors import StateMismatch
 from clipup.optimizers.protocol import (
+    MOMENTUM,
     State,
     StateValue,
     Vector,
@@ -23,7 +24,7 @@ from clipup.optimizers.protocol import (
 
 
 class GradientAscent:
-    """The plain rule ``return step_size * g``: its step is as long as the fitness scale makes the gradient.
+    """The plain rule ``return step_size * g``: the scale of the fitness decides how long the step is.
 
     >>> GradientAscent(step_size=0.5).ascent([2.0, -4.0])
     array([ 1., -2.])
@@ -45,7 +46,7 @@ class GradientAscent:
         return step
 
     def state_dict(self) -> State:
-        """Return the kind alone: there is no state."""
+        """Return the kind: nothing else changes from step to step, so there is nothing else to save."""
         return {"kind": self.kind}
 
     def load_state_dict(self, state: Mapping[str, StateValue]) -> None:
@@ -64,7 +65,7 @@ class HeavyBall:
 
     kind: ClassVar[str] = "heavy-ball"
 
-    def __init__(self, step_size: float, momentum: float = 0.9) -> None:
+    def __init__(self, step_size: float, momentum: float = MOMENTUM) -> None:
         self.step_size = check_positive("step_size", step_size)
         self.momentum = check_decay("momentum", momentum)
         self._velocity: Vector | None = None

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from clipup.errors import InvalidArgument, StateMismatch
 from clipup.optimizers.protocol import (
+    MOMENTUM,
     State,
     StateValue,
     Vector,
@@ -23,11 +24,14 @@ from clipup.optimizers.protocol import (
     stored,
 )
 
+STEP_RATIO = 0.5
+"""The default step size over `max_speed`: the paper's rule (its section on hyperparameter tuning)."""
+
 _SHORTEST = float(np.finfo(np.float32).tiny)  # a shorter step would move no float32 center
 
 
 class ClipUp:
-    r"""Heavy ball momentum over normalized gradients, its velocity clipped to a maximum norm.
+    r"""Heavy ball momentum over normalized gradients, with the velocity clipped to a maximum norm.
 
     The recursion, with :math:`v_0 = 0`::
 
@@ -38,14 +42,14 @@ class ClipUp:
     ========  ==============  ====================================================================
     symbol    argument        meaning
     ========  ==============  ====================================================================
-    a         ``step_size``   length of the pull that each gradient gives, whatever its own length
-    v_max     ``max_speed``   longest step that can be made; ``None`` for the NoClip ablation
+    a         ``step_size``   length of the pull of each gradient: the gradient's own length plays no part
+    v_max     ``max_speed``   longest possible step; ``None`` for the NoClip ablation
     m         ``momentum``    share of the velocity that survives a generation
     ========  ==============  ====================================================================
 
-    All lengths are in the space of the solution, so none depends on the scale of the fitness.
+    All lengths are in the space of the solution. None of them depends on the scale of the fitness.
 
-    Deviations from the paper: a zero gradient has no direction, so it pulls nowhere and the velocity only decays; the
+    Deviations from the paper: a zero gradient has no direction, so it does not pull and the velocity only decays. The
     printed formula would divide by zero.
 
     >>> optimizer = ClipUp(step_size=0.5, max_speed=0.6)
@@ -57,7 +61,7 @@ class ClipUp:
 
     kind: ClassVar[str] = "clipup"
 
-    def __init__(self, step_size: float, max_speed: float | None, momentum: float = 0.9) -> None:
+    def __init__(self, step_size: float, max_speed: float | None, momentum: float = MOMENTUM) -> None:
         self.step_size = check_positive("step_size", step_size)
         self.max_speed = None if max_speed is None else check_positive("max_speed", max_speed)
         if self.max_speed is not None and self.max_speed < _SHORTEST:
@@ -100,7 +104,7 @@ class ClipUp:
 
 
 def _shortened(velocity: Vector, speed: float, max_speed: float) -> Vector:
-    """Return the velocity at a norm of `max_speed`: rounding may leave it the last bit below, never above."""
+    """Return the velocity with norm `max_speed`; rounding may leave it one bit below, never above."""
     ratio = max_speed / speed
     while norm(shorter := velocity * ratio) > max_speed:
         ratio = math.nextafter(ratio, 0.0)

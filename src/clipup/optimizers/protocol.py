@@ -1,9 +1,10 @@
-"""What every optimizer offers: a step for a gradient, and its state."""
+"""What every optimizer offers: a step for a gradient, and its state. Below it: the checks that optimizers share."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -15,6 +16,9 @@ Vector = NDArray[np.float64]
 StateValue = NDArray[np.generic] | int | float | str
 State = dict[str, StateValue]
 
+MOMENTUM = 0.9
+"""The share of its velocity that an optimizer with momentum keeps, unless it is told otherwise; the paper's value."""
+
 # Entries whose squares, and the sum of as many of them as fit in memory, neither vanish nor overflow.
 _SAFE_TO_SQUARE = (1e-140, 1e140)
 
@@ -24,9 +28,12 @@ class Optimizer(Protocol):
     """Turns a gradient into a step to be added to the solution: we maximize.
 
     The hyperparameters are fixed at construction; everything that changes from step to step is in the state.
+
+    An optimizer may also have the attributes of :class:`StepReport`, `max_speed` and `clipped`. A search reports them.
     """
 
     kind: ClassVar[str]
+    """The name of the rule, kept in its saved states."""
 
     def ascent(self, gradient: ArrayLike) -> Vector:
         """Return the step for this gradient and advance the state. The gradient is not changed."""
@@ -41,6 +48,27 @@ class Optimizer(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class StepReport:
+    """What an optimizer says about its steps: the cap on their norm, and whether the last one was shortened to it."""
+
+    max_speed: float | None = None
+    clipped: bool = False
+
+
+def step_report(optimizer: Optimizer) -> StepReport:
+    """Return what `optimizer` says about its steps; without such attributes it has no cap and never clips.
+
+    >>> from clipup.optimizers import Adam, ClipUp
+    >>> step_report(ClipUp(step_size=0.1, max_speed=0.2)), step_report(Adam(step_size=0.1))
+    (StepReport(max_speed=0.2, clipped=False), StepReport(max_speed=None, clipped=False))
+    """
+    cap: float | None = getattr(optimizer, "max_speed", None)
+    if not (isinstance(cap, int | float | np.integer | np.floating) and 0 < cap < math.inf):
+        cap = None  # an optimizer may use the name for something else
+    return StepReport(None if cap is None else float(cap), bool(getattr(optimizer, "clipped", False)))
+
+
 def norm(vector: Vector) -> float:
     """Return the Euclidean norm, by numpy's own pairwise sum: a BLAS may give other bits with other thread counts."""
     largest = float(np.abs(vector).max(initial=0.0))
@@ -52,7 +80,7 @@ def norm(vector: Vector) -> float:
 
 
 def as_floats(name: str, values: ArrayLike, error: type[ClipUpError] = InvalidArgument) -> Vector:
-    """Return `values` as a float64 array, or refuse what holds something else than real numbers."""
+    """Return `values` as a float64 array, or refuse an array of anything but real numbers."""
     try:
         array = np.asarray(values)
     except ValueError:  # rows of different lengths
@@ -76,7 +104,7 @@ def as_gradient(gradient: ArrayLike, like: Vector | None) -> Vector:
 
 
 def check_overflow(kind: str, *results: Vector) -> None:
-    """Refuse to go on with a state or step that overflowed: it could neither be used nor saved."""
+    """Refuse a state or a step that overflowed: it could not be used, nor saved."""
     if not all(np.isfinite(result).all() for result in results):
         raise Diverged(f"the {kind} step overflowed and was not made: lower its step_size, or scale the fitness down")
 
@@ -101,7 +129,7 @@ def check_positive(name: str, value: float) -> float:
 
 
 def check_decay(name: str, value: float) -> float:
-    """Return `value` as a float, or refuse it: from 0 up to, not including, 1."""
+    """Return `value` as a float, or refuse it: at least 0 and less than 1."""
     if not 0 <= check_number(name, value) < 1:
         raise InvalidArgument(f"{name} must be at least 0 and less than 1, got {value!r}")
     return float(value)

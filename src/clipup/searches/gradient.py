@@ -14,50 +14,42 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clipup.errors import InvalidArgument
-from clipup.optimizers.protocol import norm
-from clipup.searches.fitness import Weights
-from clipup.searches.sampling import FloatArray, each_direction
+from clipup.optimizers.protocol import Vector, norm
+from clipup.searches.protocol import FloatArray
+from clipup.searches.sampling import each_direction
+from clipup.searches.shaping import Weights
 
 BLOCK = 64
 
-GradientArray = NDArray[np.float64]
 
-
-@dataclass(frozen=True, eq=False)
-class Sums:
+class Sums(NamedTuple):
     """Sums over a range of directions.
 
-    The center's sum is kept in two halves, even and odd directions: as two independent estimates of one gradient, their
-    agreement tells how much of it is noise, at no cost.
+    The center's sum is kept in two halves, even and odd directions. These are two independent estimates of one
+    gradient: their agreement tells how much of it is noise, at no cost.
     """
 
-    even: GradientArray
-    odd: GradientArray
-    squares: GradientArray
+    even: Vector
+    odd: Vector
+    squares: Vector
 
     @classmethod
     def zeros(cls, dimension: int) -> Sums:
         """Return the sums over no direction."""
         return cls(np.zeros(dimension), np.zeros(dimension), np.zeros(dimension))
 
-    def add(self, other: Sums) -> None:
-        """Add `other` in place."""
-        np.add(self.even, other.even, out=self.even)
-        np.add(self.odd, other.odd, out=self.odd)
-        np.add(self.squares, other.squares, out=self.squares)
-
 
 @dataclass(frozen=True, eq=False)
 class Gradients:
     """The estimates of Algorithm 1, lines 3 and 4, and how well two halves of the population agree on the first."""
 
-    center: GradientArray
-    stdev: GradientArray
+    center: Vector
+    stdev: Vector
     agreement: float
 
 
@@ -75,10 +67,15 @@ class GradientWork:
         """How many blocks the generation's directions fill."""
         return -(-len(self.weights.center) // BLOCK)
 
+    @property
+    def size(self) -> int:
+        """How many numbers all directions have together."""
+        return len(self.weights.center) * self.dimension
+
     def block(self, number: int, kept: Sequence[FloatArray] | None = None) -> Sums:
         """Return the sums over the directions of block `number`.
 
-        `kept` holds all directions of the generation where somebody still has them; otherwise they are made again, one
+        `kept` holds all directions of the generation, if the caller still has them. Otherwise they are made again, one
         row at a time.
         """
         start, stop = number * BLOCK, min((number + 1) * BLOCK, len(self.weights.center))
@@ -101,24 +98,24 @@ class GradientWork:
         return sums
 
 
-def estimate(work: GradientWork, stdev: FloatArray, blocks: Iterable[Sums]) -> Gradients:
+def estimate(work: GradientWork, stdev: FloatArray, blocks: Iterable[tuple[Vector, ...]]) -> Gradients:
     """Return the gradients from the sums of all blocks, which must come in their order."""
-    weights = work.weights
     total, count = Sums.zeros(work.dimension), 0
     for block in blocks:
-        total.add(block)
+        for whole, part in zip(total, block, strict=True):
+            np.add(whole, part, out=whole)
         count += 1
     if count != work.block_count:
         raise InvalidArgument(f"the sums of {work.block_count} blocks are needed, got {count}")
-    scale = stdev.astype(np.float64) / len(weights.center)
+    scale = stdev.astype(np.float64) / len(work.weights.center)
     return Gradients(
         center=scale * (total.even + total.odd),
-        stdev=scale * (total.squares - weights.stdev.sum()),
+        stdev=scale * (total.squares - work.weights.stdev.sum()),
         agreement=_cosine(total.even * scale, total.odd * scale),
     )
 
 
-def _cosine(one: GradientArray, other: GradientArray) -> float:
+def _cosine(one: Vector, other: Vector) -> float:
     lengths = norm(one), norm(other)
     if min(lengths) == 0 or not np.isfinite(lengths).all():
         return 0.0

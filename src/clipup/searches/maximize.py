@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Literal, TypedDict, Unpack
+from dataclasses import dataclass
+from typing import Generic, Literal, TypedDict, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from clipup.errors import InvalidArgument, InvalidFitness
-from clipup.optimizers.protocol import Optimizer, as_floats, check_number
-from clipup.searches.fitness import FitnessArray
+from clipup.optimizers.protocol import Optimizer, Vector, as_floats, check_number
+from clipup.searches.checks import is_whole
 from clipup.searches.pgpe import PGPE
-from clipup.searches.sampling import FloatArray
-from clipup.searches.settings import is_whole
+from clipup.searches.protocol import FloatArray, Search
 
 Score = Callable[[FloatArray], ArrayLike]
 StopReason = Literal["generations", "target", "interrupted"]
+SearchT = TypeVar("SearchT", bound=Search)
 
 
-class SearchSettings(TypedDict, total=False):
+class PGPEArguments(TypedDict, total=False):
     """The arguments of :class:`PGPE` that a search in one call takes: all but those of an adaptive population."""
 
     dimension: int | None
@@ -42,24 +42,24 @@ class SearchSettings(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class GenerationSummary:
-    """What one generation brought; `best` and `mean` are over its candidates."""
+    """The figures of one generation; `best` and `mean` are over its candidates."""
 
     generation: int
     best: float
     mean: float
     speed: float
     clipped: bool
-    gradient_norm: float
+    gradient_norm: float | None
     stdev_norm: float
     nonfinite: int
 
 
 @dataclass(frozen=True, eq=False)
-class OptimizationResult:
-    """Where a search ended, what it saw on the way, and why it stopped.
+class OptimizationResult(Generic[SearchT]):
+    """Where a search ended, its history, and why it stopped.
 
-    `center` is the solution that the search stands for; `best` the single candidate of highest (for `minimize`: lowest)
-    fitness that it met, which under noise owes part of its `best_fitness` to luck. `search` can be gone on with.
+    `center` is the solution of the search. `best` is the candidate with the highest (for `minimize`: lowest) fitness of
+    all; if the fitness is noisy, part of `best_fitness` is luck. `search` is the search itself, and can go on.
     """
 
     center: FloatArray
@@ -67,7 +67,7 @@ class OptimizationResult:
     best_fitness: float
     history: tuple[GenerationSummary, ...]
     stopped: StopReason
-    search: PGPE
+    search: SearchT
 
 
 def maximize(
@@ -76,8 +76,8 @@ def maximize(
     generations: int = 100,
     target: float | None = None,
     callback: Callable[[GenerationSummary], None] | None = None,
-    **settings: Unpack[SearchSettings],
-) -> OptimizationResult:
+    **settings: Unpack[PGPEArguments],
+) -> OptimizationResult[PGPE]:
     """Search for the parameters of highest score.
 
     Parameters
@@ -85,13 +85,13 @@ def maximize(
     score
         Takes the candidates, of shape ``(n, dimension)``, and returns their n fitnesses; higher is better.
     generations
-        How many updates to make at most.
+        The largest number of updates.
     target
         Stop once a candidate reaches this fitness.
     callback
-        Called with each generation's summary, for progress.
+        Called with the summary of each generation, to show progress.
     **settings
-        The keyword arguments of :class:`PGPE` but `interactions` and `population_max`: at least ``dimension=`` or
+        The keyword arguments of :class:`PGPE`, without `interactions` and `population_max`. At least ``dimension=`` or
         ``center=``, and ``max_speed=``.
 
     Ctrl-C ends the search early and returns what was found, with ``stopped == "interrupted"``.
@@ -100,7 +100,7 @@ def maximize(
     >>> bool(np.abs(result.center - 1.0).max() < 0.3), result.stopped
     (True, 'generations')
     """
-    return _optimize(score, 1.0, generations, target, callback, settings)
+    return optimize(_pgpe(settings, 1.0), score, 1.0, generations, target, callback)
 
 
 def minimize(
@@ -109,37 +109,41 @@ def minimize(
     generations: int = 100,
     target: float | None = None,
     callback: Callable[[GenerationSummary], None] | None = None,
-    **settings: Unpack[SearchSettings],
-) -> OptimizationResult:
-    """Search for the parameters of lowest score: :func:`maximize` with the sign turned, also in what it reports.
+    **settings: Unpack[PGPEArguments],
+) -> OptimizationResult[PGPE]:
+    """Search for the parameters of lowest score: :func:`maximize` with the sign turned, also in its results.
 
-    `target` and `fitness_max` are scores too: the one to get down to, and the lowest possible.
+    `target` and `fitness_max` are scores too: the one to reach from above, and the lowest possible one.
 
     >>> result = minimize(lambda x: np.square(x).sum(axis=1), center=[2.0, 2.0], max_speed=0.3, target=0.01, seed=1)
     >>> result.stopped, bool(result.best_fitness <= 0.01)
     ('target', True)
     """
-    return _optimize(score, -1.0, generations, target, callback, settings)
+    return optimize(_pgpe(settings, -1.0), score, -1.0, generations, target, callback)
 
 
-def _optimize(
+def _pgpe(settings: PGPEArguments, sign: float) -> PGPE:
+    for name in settings.keys() - PGPEArguments.__annotations__.keys():
+        known = ", ".join(PGPEArguments.__annotations__)
+        raise InvalidArgument(f"{name!r} is not an argument of this search; it takes {known}")
+    fitness_max = settings.get("fitness_max")
+    if fitness_max is not None:
+        settings = {**settings, "fitness_max": sign * check_number("fitness_max", fitness_max)}
+    return PGPE(**settings)
+
+
+def optimize(
+    search: SearchT,
     score: Score,
     sign: float,
     generations: int,
     target: float | None,
     callback: Callable[[GenerationSummary], None] | None,
-    settings: SearchSettings,
-) -> OptimizationResult:
+) -> OptimizationResult[SearchT]:
+    """Run any search to its end; a `sign` of -1 minimizes the score."""
     if not is_whole(generations) or generations < 1:
         raise InvalidArgument(f"generations must be a positive whole number, got {generations!r}")
     goal = math.inf if target is None else sign * check_number("target", target)
-    for name in settings.keys() - SearchSettings.__annotations__.keys():
-        known = ", ".join(SearchSettings.__annotations__)
-        raise InvalidArgument(f"{name!r} is not an argument of this search; it takes {known}")
-    fitness_max = settings.get("fitness_max")
-    if fitness_max is not None:
-        settings = {**settings, "fitness_max": sign * check_number("fitness_max", fitness_max)}
-    search = PGPE(**settings)
     best, best_fitness = search.center, -math.inf
     history: list[GenerationSummary] = []
     stopped: StopReason = "generations"
@@ -153,7 +157,7 @@ def _optimize(
             if usable[leader] > best_fitness:
                 # Made again from its index: the score function may have written into the population.
                 best, best_fitness = batch.candidates(leader, leader + 1)[0], float(usable[leader])
-            history.append(_summary(search, usable, sign))
+            history.append(_summary(search, usable[np.isfinite(usable)], sign))
             if callback is not None:
                 callback(history[-1])
             if best_fitness >= goal:
@@ -164,18 +168,15 @@ def _optimize(
     return OptimizationResult(search.center, best, sign * best_fitness, tuple(history), stopped, search)
 
 
-def _summary(search: PGPE, fitnesses: FitnessArray, sign: float) -> GenerationSummary:
-    finite = fitnesses[np.isfinite(fitnesses)]
-    summary = GenerationSummary(
+def _summary(search: Search, finite: Vector, sign: float) -> GenerationSummary:
+    figures = search.figures()
+    return GenerationSummary(
         generation=search.generation,
-        best=math.nan,
-        mean=math.nan,
-        speed=search.speed,
-        clipped=search.clipped,
-        gradient_norm=search.gradient_norm,
-        stdev_norm=float(np.sqrt(np.square(search.stdev, dtype=np.float64).sum())),
-        nonfinite=search.nonfinite,
+        best=sign * float(finite.max()) if finite.size else math.nan,
+        mean=sign * float(finite.mean()) if finite.size else math.nan,
+        speed=figures.speed,
+        clipped=figures.clipped,
+        gradient_norm=figures.gradient_norm,
+        stdev_norm=figures.stdev_norm,
+        nonfinite=figures.nonfinite,
     )
-    if not finite.size:
-        return summary
-    return replace(summary, best=sign * float(finite.max()), mean=sign * float(finite.mean()))

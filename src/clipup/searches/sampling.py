@@ -1,8 +1,8 @@
 """Noise as a function of its index.
 
-Direction ``i`` of generation ``k`` of a run with seed ``s`` is the stream of standard normals that Philox, a
-counter-based generator, gives for the key ``s`` and the counter ``(i, k)``. Nothing else enters: any process can make
-any candidate from a center, a standard deviation and three integers, in any order, as often as it likes.
+Direction ``i`` of generation ``k`` of a run with seed ``s`` is a stream of standard normals: the one that Philox, a
+counter-based generator, gives for the key ``s`` and the counter ``(i, k)``. Nothing else enters. So any process can
+make any candidate from a center, a standard deviation and three integers, in any order, as often as needed.
 
 Candidates are numbered within their generation. Candidate ``2i`` lies at ``center + stdev * direction(i)`` and
 candidate ``2i + 1`` is its mirror image about the center.
@@ -10,17 +10,16 @@ candidate ``2i + 1`` is its mirror image about the center.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clipup.errors import InvalidArgument
-
-FloatArray = NDArray[np.float32]
+from clipup.processors import available_threads
+from clipup.searches.protocol import FloatArray
 
 # The second half of Philox's 128-bit key names what the numbers are for, so that other uses of the run's seed (such as
 # the seeds of episodes) can never meet the stream of directions.
@@ -29,7 +28,7 @@ _DIRECTIONS = 0x636C6970_75700001
 SEED_LIMIT = 2**64
 _INDEX_LIMIT = 2**63
 
-# A thread is worth its start from about 20 ms of drawing on; beyond a few, memory is the limit.
+# A thread pays for its start from about 20 ms of drawing on; beyond a few threads, memory is the limit.
 _NORMALS_PER_THREAD = 2_000_000
 _THREADS_MAX = 8
 
@@ -51,8 +50,8 @@ def each_direction(
 ) -> Iterator[tuple[int, FloatArray]]:
     """Yield ``(i, direction i)`` for i in ``start .. stop - 1``, written into the rows of `out` in turn.
 
-    `out` has shape ``(rows, dimension)``; row ``(i - start) % rows`` holds direction i until it is written again, so a
-    single row is enough to walk through any population.
+    `out` has shape ``(rows, dimension)``. Row ``(i - start) % rows`` holds direction i until it is written again, so a
+    single row is enough for a population of any size.
     """
     # Setting the counter of one generator takes 2 µs, constructing a generator 20 µs (benchmarks/search_speed.py).
     bits = np.random.Philox(key=np.array([seed, _DIRECTIONS], dtype=np.uint64))
@@ -107,7 +106,7 @@ def _candidates(
     stop: int,
     keep_in: FloatArray | None,
 ) -> FloatArray:
-    """Return the candidates; their directions are written to the rows of `keep_in`, where given."""
+    """Return the candidates, and write their directions into the rows of `keep_in` if it is given."""
     _check_range(generation, start, stop)
     seed, center, stdev = check_seed(seed), np.asarray(center, np.float32), np.asarray(stdev, np.float32)
     if center.ndim != 1 or stdev.shape not in {(), center.shape}:
@@ -133,11 +132,11 @@ def _candidates(
 
 
 def _in_threads(fill: Callable[[int, int], None], first: int, last: int, dimension: int) -> None:
-    """Call `fill` on parts of ``first .. last``, at once where there is enough to do: numpy draws without the GIL.
+    """Call `fill` on parts of ``first .. last``, in parallel if they are large enough: numpy draws without the GIL.
 
-    Which part makes a direction changes nothing about it, so neither does the number of threads.
+    A direction is the same in every part, so the number of threads changes nothing.
     """
-    threads = min(_THREADS_MAX, _cores(), (last - first) * dimension // _NORMALS_PER_THREAD)
+    threads = min(_THREADS_MAX, available_threads(), (last - first) * dimension // _NORMALS_PER_THREAD)
     if threads < 2:
         fill(first, last)
         return
@@ -149,17 +148,9 @@ def _in_threads(fill: Callable[[int, int], None], first: int, last: int, dimensi
             done.result()
 
 
-def _cores() -> int:
-    """Return how many cores this process may use, where the system tells."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 @dataclass(frozen=True, eq=False)
-class Batch:
-    """What a search wants evaluated next: candidates ``start .. stop - 1`` of one generation, not yet made.
-
-    A batch is a few integers and two vectors, so it can be sent anywhere; :meth:`candidates` makes the rows there.
-    """
+class GaussianBatch:
+    """A batch of candidates drawn around `center` in mirrored pairs: a few integers and two vectors."""
 
     seed: int
     generation: int
@@ -187,8 +178,24 @@ class Batch:
         return candidates(self.center, self.stdev, self.seed, self.generation, first, last)
 
     def candidates_keeping(self, directions: FloatArray) -> FloatArray:
-        """Return the whole batch's candidates, and write the directions they were made from into the array given."""
+        """Return the candidates of the whole batch, and write their directions into the array `directions`."""
         return _candidates(self.center, self.stdev, self.seed, self.generation, self.start, self.stop, directions)
+
+    def until(self, stop: int) -> GaussianBatch:
+        """Return the candidates that follow this batch in its generation: ``self.stop .. stop - 1``."""
+        return replace(self, start=self.stop, stop=stop)
+
+    def same_generation(self, other: object) -> bool:
+        """Return whether equal indices mean equal candidates in both batches."""
+        return (
+            isinstance(other, GaussianBatch)
+            and (self.seed, self.generation) == (other.seed, other.generation)
+            and self.center.tobytes() == other.center.tobytes()
+            and self.stdev.tobytes() == other.stdev.tobytes()
+        )
+
+
+Batch = GaussianBatch  # to be deleted once executors and trainer import `Batch` from `clipup.searches`
 
 
 def _check_range(generation: int, start: int, stop: int) -> None:

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from clipup.errors import InvalidArgument
 from clipup.searches import directions
-from clipup.searches.fitness import Weights, shape
 from clipup.searches.gradient import BLOCK, GradientWork, Sums, estimate
+from clipup.searches.shaping import Weights, shape
 
 
 def gradients(work, stdev, kept=None):
@@ -98,6 +98,10 @@ def test_blocks_cover_every_direction_once():
         work = GradientWork(Weights(np.ones(pairs), np.ones(pairs)), 1, 0, 3)
         total = sum((work.block(n).even + work.block(n).odd for n in range(work.block_count)), np.zeros(3))
         np.testing.assert_allclose(total, directions(1, 0, 0, pairs, 3).astype(np.float64).sum(axis=0), atol=1e-9)
+
+
+def test_its_size_is_that_of_all_directions():
+    assert GradientWork(Weights(np.ones(70), np.ones(70)), 1, 0, 3).size == 210
 
 
 def test_lost_blocks_are_noticed():

@@ -6,7 +6,7 @@ import pytest
 
 import clipup
 from clipup.errors import InvalidArgument, InvalidFitness
-from clipup.searches.maximize import SearchSettings
+from clipup.searches.maximize import PGPEArguments
 
 
 def sphere(candidates):
@@ -132,7 +132,7 @@ def test_scores_of_the_wrong_shape_or_kind_are_refused(scores):
 
 def test_the_typed_settings_are_the_arguments_of_the_search():
     arguments = inspect.signature(clipup.PGPE).parameters.keys()
-    assert SearchSettings.__annotations__.keys() == arguments - {"interactions", "population_max"}
+    assert PGPEArguments.__annotations__.keys() == arguments - {"interactions", "population_max"}
 
 
 def test_minimizing_takes_the_lowest_score_possible_as_what_it_is() -> None:

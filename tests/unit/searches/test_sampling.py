@@ -3,10 +3,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clipup import Batch, candidates
+from clipup import candidates
 from clipup.errors import InvalidArgument
 from clipup.searches import directions, sampling
-from clipup.searches.sampling import each_direction
+from clipup.searches.sampling import GaussianBatch, each_direction
 
 CENTER = np.linspace(-1, 1, 7, dtype=np.float32)
 STDEV = np.linspace(0.1, 2, 7, dtype=np.float32)
@@ -68,11 +68,11 @@ def test_the_buffer_may_have_any_number_of_rows():
 
 def test_the_number_of_threads_changes_no_bit(monkeypatch):
     monkeypatch.setattr(sampling, "_NORMALS_PER_THREAD", 1)
-    monkeypatch.setattr(sampling, "_cores", lambda: 5)
+    monkeypatch.setattr(sampling, "available_threads", lambda: 5)
     assert np.array_equal(candidates(CENTER, STDEV, 9, 4, 0, 30), WHOLE)
     assert np.array_equal(candidates(CENTER, STDEV, 9, 4, 3, 8), WHOLE[3:8])
     noise = np.empty((15, 7), np.float32)
-    assert np.array_equal(Batch(9, 4, 0, 30, CENTER, STDEV).candidates_keeping(noise), WHOLE)
+    assert np.array_equal(GaussianBatch(9, 4, 0, 30, CENTER, STDEV).candidates_keeping(noise), WHOLE)
     assert np.array_equal(noise, directions(9, 4, 0, 15, 7))
 
 
@@ -123,7 +123,7 @@ def test_the_largest_seed_and_numpy_integers_are_seeds():
 
 
 def test_a_batch_makes_its_own_candidates_and_no_others():
-    batch = Batch(seed=9, generation=4, start=10, stop=20, center=CENTER, stdev=STDEV)
+    batch = GaussianBatch(seed=9, generation=4, start=10, stop=20, center=CENTER, stdev=STDEV)
     assert len(batch) == 10
     assert batch.dimension == 7
     assert np.array_equal(batch.candidates(), WHOLE[10:20])
@@ -132,3 +132,22 @@ def test_a_batch_makes_its_own_candidates_and_no_others():
     for start, stop in ((9, 12), (15, 21), (16, 14)):
         with pytest.raises(InvalidArgument, match=rf"10..20 is needed, got {start}..{stop}"):
             batch.candidates(start, stop)
+
+
+def test_a_batch_goes_on_where_it_ends():
+    batch = GaussianBatch(9, 4, 10, 20, CENTER, STDEV)
+    assert np.array_equal(batch.until(30).candidates(), WHOLE[20:30])
+
+
+def test_batches_of_one_generation_have_the_same_seed_center_and_stdev():
+    batch = GaussianBatch(9, 4, 0, 10, CENTER, STDEV)
+    assert batch.same_generation(GaussianBatch(9, 4, 10, 30, CENTER.copy(), STDEV.copy()))
+    for other in (
+        GaussianBatch(8, 4, 0, 10, CENTER, STDEV),
+        GaussianBatch(9, 5, 0, 10, CENTER, STDEV),
+        GaussianBatch(9, 4, 0, 10, STDEV, STDEV),
+        GaussianBatch(9, 4, 0, 10, CENTER, CENTER),
+        GaussianBatch(9, 4, 0, 10, CENTER[:3], STDEV[:3]),
+        "a batch",
+    ):
+        assert not batch.same_generation(other)

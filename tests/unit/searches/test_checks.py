@@ -10,7 +10,7 @@ from clipup.errors import ClipUpError, InvalidArgument
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "PGPE needs dimension=… or center=…, got neither"),
+        ({}, "a search needs dimension=… or center=…, got neither"),
         ({"dimension": 0}, "dimension must be a positive whole number, got 0"),
         ({"dimension": 2.0}, "dimension must be a positive whole number, got 2.0"),
         ({"dimension": True}, "dimension must be a positive whole number, got True"),
@@ -27,11 +27,14 @@ from clipup.errors import ClipUpError, InvalidArgument
         ({"dimension": 2, "population_size": 4.0}, "population_size must be an even number .* got 4.0"),
         ({"dimension": 2, "max_speed": 0.0}, "max_speed must be a positive number, got 0.0"),
         ({"dimension": 2, "max_speed": -1}, "max_speed must be a positive number, got -1"),
-        ({"dimension": 2, "max_speed": None}, "PGPE needs max_speed=…, the longest step of the center, or optimizer=…"),
+        (
+            {"dimension": 2, "max_speed": None},
+            "a search needs max_speed=…, the longest step of the center, or optimizer=…",
+        ),
         ({"dimension": 2, "step_size": -1}, "step_size must be a positive number, got -1"),
         ({"dimension": 2, "momentum": 1}, "momentum must be at least 0 and less than 1, got 1"),
         ({"dimension": 2, "radius": 0}, "radius must be a positive number, got 0"),
-        ({"dimension": 2, "radius": 1.0, "stdev": 1.0}, "radius=1.0 and stdev say the same thing twice"),
+        ({"dimension": 2, "radius": 1.0, "stdev": 1.0}, "radius=1.0 and stdev mean the same thing"),
         ({"dimension": 2, "stdev": 0.0}, "stdev must be positive in every coordinate, got a smallest of .*0.0"),
         (
             {"dimension": 2, "stdev": [1.0, -1.0]},

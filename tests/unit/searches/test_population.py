@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from clipup import PGPE
-from clipup.errors import InvalidArgument, InvalidFitness
-from clipup.searches.fitness import centered_rank, utility_weights
+from clipup.errors import InvalidArgument, InvalidFitness, StateMismatch
 from clipup.searches.gradient import GradientWork, estimate
+from clipup.searches.population import PopulationSize
+from clipup.searches.shaping import centered_rank, utility_weights
 
 
 def make(**settings):
@@ -122,3 +123,31 @@ def test_a_refused_batch_can_be_told_again_in_the_middle_of_a_generation():
     for each in (search, calm):
         assert each.tell(np.arange(10.0), 60)
     assert np.array_equal(search.center, calm.center)
+
+
+def test_a_fixed_population_is_one_batch():
+    size = PopulationSize.of(2, 10, None, None)
+    assert (size.stop(0), size.stop(10)) == (10, 10)
+    assert not size.grows(10, 0)
+
+
+@pytest.mark.parametrize(
+    ("size", "told", "asked"),
+    [
+        (PopulationSize(8), 8, 0),
+        (PopulationSize(8), 0, 6),
+        (PopulationSize(8, 100, 20), 6, 0),
+        (PopulationSize(8, 100, 20), 8, 4),
+        (PopulationSize(8, 100, 20), 16, 8),
+        (PopulationSize(8, 100, 20), 24, 0),
+        (PopulationSize(8, 100, 8), 8, 0),
+    ],
+)
+def test_progress_that_no_search_of_this_size_makes_is_refused(size, told, asked):
+    with pytest.raises(StateMismatch, match=rf"\({told} fitnesses told, {asked} asked\) does not fit a search with"):
+        size.check_progress(told, asked)
+
+
+def test_progress_that_it_makes_is_accepted():
+    for told, asked in ((0, 0), (0, 8), (8, 0), (8, 8), (16, 0), (16, 4)):
+        PopulationSize(8, 100, 20).check_progress(told, asked)

@@ -1,22 +1,20 @@
-"""Fitness shaping: from what the candidates scored to how much each direction counts.
+"""Fitness shaping: from the fitnesses of the candidates to the weight of each direction in the gradient.
 
 Pure functions. Candidates come in mirrored pairs ``(f+, f-)`` at positions ``2i`` and ``2i + 1``. A direction's
-:class:`Weights` are the two factors that stand before it in the paper's gradient formulas (Algorithm 1, lines 3 and 4;
-for the reward normalization: the appendix).
+:class:`Weights` are its two factors in the paper's gradient formulas (Algorithm 1, lines 3 and 4; for the reward
+normalization: the appendix).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from clipup.errors import InvalidArgument, InvalidFitness
-
-Shaping = Literal["centered-rank", "raw", "reward-normalized"]
-SHAPINGS: tuple[str, ...] = get_args(Shaping)
+from clipup.optimizers.protocol import check_number
 
 FitnessArray = NDArray[np.float64]
 
@@ -32,8 +30,8 @@ class Weights:
 def centered_rank(fitnesses: ArrayLike) -> FitnessArray:
     """Return ranks that run linearly from -0.5 (worst) to 0.5 (best); ties share their mean rank.
 
-    Breaking ties by index instead would make a gradient out of nothing when all fitnesses are equal. Non-finite values
-    (NaN and both infinities) tie for the worst place: an infinite reward is a fault of the simulator, not a success.
+    If ties were broken by index, equal fitnesses would give a gradient where there is none. Non-finite values (NaN and
+    both infinities) tie for the worst place: an infinite reward is a fault of the simulator, not a success.
 
     >>> centered_rank([3.0, 1.0, 2.0])
     array([ 0.5, -0.5,  0. ])
@@ -59,11 +57,11 @@ def utility_weights(utilities: FitnessArray) -> Weights:
 def reward_normalized_weights(fitnesses: FitnessArray, fitness_max: float) -> Weights:
     """Return the weights of the original PGPE (the paper's appendix).
 
-    `fitness_max` is the largest fitness possible, or the largest seen. A pair whose members both reach it differs by
-    nothing and gets weight 0, where the formula says 0/0; likewise a population that lies on it as a whole.
+    `fitness_max` is the largest fitness possible, or the largest seen. The formula gives 0/0 for a pair whose members
+    both reach it, and for a population that reaches it as a whole. Such weights are 0 here.
     """
-    # As distances from the maximum, which are 0 to the last bit where all are equal: a mean that rounds one bit below
-    # its numbers would be divided by that bit, and make weights of 1 out of nothing.
+    # Computed from the distances to the maximum, which are exactly 0 where all fitnesses equal it. The mean of equal
+    # fitnesses may round one bit below them; divided by that bit, it would give weights of 1.
     room = fitness_max - fitnesses
     above, below = room[0::2], room[1::2]
     mean, baseline = (above + below) / 2, room.mean()
@@ -72,21 +70,33 @@ def reward_normalized_weights(fitnesses: FitnessArray, fitness_max: float) -> We
     return Weights(center, stdev)
 
 
+_SHAPINGS: Mapping[str, Callable[[FitnessArray, float], Weights]] = {
+    "centered-rank": lambda fitnesses, _: utility_weights(centered_rank(fitnesses)),
+    "raw": lambda fitnesses, _: utility_weights(fitnesses),
+    "reward-normalized": reward_normalized_weights,
+}
+SHAPINGS: tuple[str, ...] = tuple(_SHAPINGS)
+"""The names, the default first."""
+
+
 def shape(fitnesses: FitnessArray, shaping: str, fitness_max: float) -> Weights:
     """Return the weights of all directions of a generation under the shaping of that name."""
-    match shaping:
-        case "centered-rank":
-            return utility_weights(centered_rank(fitnesses))
-        case "raw":
-            return utility_weights(fitnesses)
-        case "reward-normalized":
-            return reward_normalized_weights(fitnesses, fitness_max)
-        case _:
-            raise InvalidArgument(f"fitness_shaping must be one of {', '.join(SHAPINGS)}, got {shaping!r}")
+    return _SHAPINGS[shaping](fitnesses, fitness_max)
+
+
+def check_shaping(shaping: str, fitness_max: float | None) -> str:
+    """Return the name of the shaping, or refuse it; `fitness_max` belongs to one of them only."""
+    if shaping not in SHAPINGS:
+        raise InvalidArgument(f"fitness_shaping must be one of {', '.join(SHAPINGS)}, got {shaping!r}")
+    if fitness_max is not None:
+        check_number("fitness_max", fitness_max)
+        if shaping != "reward-normalized":
+            raise InvalidArgument(f"fitness_max belongs to 'reward-normalized' shaping, not to {shaping!r}")
+    return shaping
 
 
 def check_finite(fitnesses: FitnessArray, shaping: str) -> None:
-    """Refuse non-finite fitnesses where the shaping has no place for them."""
+    """Refuse non-finite fitnesses, unless the shaping ranks them last."""
     if shaping == "centered-rank":
         return
     bad = np.flatnonzero(~np.isfinite(fitnesses))
@@ -99,6 +109,6 @@ def check_finite(fitnesses: FitnessArray, shaping: str) -> None:
 
 
 def tied_share(fitnesses: FitnessArray) -> float:
-    """Return the share of candidates that share their rank with another: at 1.0 there may be nothing to learn from."""
+    """Return the share of candidates that share their rank with another one; at 1.0 ranks may hold no information."""
     _, counts = np.unique(np.where(np.isfinite(fitnesses), fitnesses, -np.inf), return_counts=True)
     return float(counts[counts > 1].sum() / fitnesses.size)

@@ -7,7 +7,15 @@ from hypothesis import strategies as st
 
 from clipup import centered_rank
 from clipup.errors import InvalidArgument, InvalidFitness
-from clipup.searches.fitness import check_finite, reward_normalized_weights, shape, tied_share, utility_weights
+from clipup.searches.shaping import (
+    SHAPINGS,
+    check_finite,
+    check_shaping,
+    reward_normalized_weights,
+    shape,
+    tied_share,
+    utility_weights,
+)
 
 fitness_lists = st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=40)
 
@@ -82,7 +90,20 @@ def test_the_reward_normalization_does_not_see_the_scale(values, scale):
 
 def test_an_unknown_shaping_is_refused_with_the_names_that_exist():
     with pytest.raises(InvalidArgument, match="one of centered-rank, raw, reward-normalized, got 'rank'"):
-        shape(np.zeros(2), "rank", 0.0)
+        check_shaping("rank", None)
+
+
+def test_every_shaping_has_its_weights():
+    fitnesses = np.array([4.0, 1.0, -2.0, 5.0])
+    expected = {
+        "centered-rank": utility_weights(centered_rank(fitnesses)),
+        "raw": utility_weights(fitnesses),
+        "reward-normalized": reward_normalized_weights(fitnesses, 10.0),
+    }
+    assert tuple(expected) == SHAPINGS
+    for name, weights in expected.items():
+        assert shape(fitnesses, name, 10.0).center.tolist() == weights.center.tolist()
+        assert shape(fitnesses, name, 10.0).stdev.tolist() == weights.stdev.tolist()
 
 
 def test_non_finite_fitnesses_are_refused_by_number_and_place():

@@ -21,8 +21,7 @@ collect_ignore = ["environments"]
 
 # PyBullet has no wheel for Python 3.12 and later, so the `all` extra leaves it out there.
 WITH_BULLET = find_spec("pybullet_envs_gymnasium") is not None
-if not WITH_BULLET:
-    collect_ignore.append("unit/engines/test_bullet.py")
+collect_ignore_glob = [] if WITH_BULLET else ["*/test_bullet.py"]
 RUN_SIMULATORS = ("tests/contract/", "tests/unit/engines/", "tests/integration/test_same_bits.py")
 
 ENVIRONMENTS = str(Path(__file__).with_name("environments"))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from clipup.errors import InvalidArgument
-from clipup.tuning.plan import Point, SearchSettings, planned_cost, scan_cost, search
+from clipup.tuning.speed_search import Point, TuningSettings, planned_cost, scan_cost, search_max_speed
 
 Task = Callable[[float, float], float]
 
@@ -50,7 +50,7 @@ def hill(best: float, width: float = 1.2) -> Task:
 @pytest.mark.parametrize("luck", [0, 1, 2])
 def test_it_comes_within_5_percent_of_the_best_in_20_runs_in_spite_of_noise(best: float, luck: int) -> None:
     runs = MadeUp(hill(best), noise=5.0, luck=luck)
-    answer = search(runs, SearchSettings())[0]
+    answer = search_max_speed(runs, TuningSettings())[0]
     assert hill(best)(answer.point.max_speed, 1.0) >= 95
     assert runs.spent() <= 20
     assert len(answer.values) == 5
@@ -58,20 +58,20 @@ def test_it_comes_within_5_percent_of_the_best_in_20_runs_in_spite_of_noise(best
 
 @pytest.mark.parametrize("best", [0.0005, 50.0])
 def test_a_best_beyond_the_range_is_followed_outward(best: float) -> None:
-    answer = search(MadeUp(hill(best)), SearchSettings())[0]
+    answer = search_max_speed(MadeUp(hill(best)), TuningSettings())[0]
     assert answer.point.max_speed < 0.003 if best < 0.003 else answer.point.max_speed > 10
 
 
 def test_a_plateau_at_the_end_of_the_range_is_not_followed_outward() -> None:
     """As where doing nothing pays best: the smaller the steps, the better, by next to nothing."""
     runs = MadeUp(lambda speed, share: -speed)
-    answer = search(runs, SearchSettings())[0]
+    answer = search_max_speed(runs, TuningSettings())[0]
     assert answer.point.max_speed >= 0.001
 
 
 def test_most_values_are_stopped_early() -> None:
     runs = MadeUp(hill(0.1))
-    search(runs, SearchSettings())
+    search_max_speed(runs, TuningSettings())
     furthest = {point: share for (point, seed), share in runs.shares.items() if seed == 0}
     assert sum(share == 0.5 for share in furthest.values()) >= 4
     assert sum(share == 1.0 for share in furthest.values()) <= 6
@@ -79,27 +79,27 @@ def test_most_values_are_stopped_early() -> None:
 
 def test_searching_again_with_the_same_answers_makes_the_same_decisions() -> None:
     one, two = MadeUp(hill(0.1), noise=5.0), MadeUp(hill(0.1), noise=5.0)
-    assert search(one, SearchSettings()) == search(two, SearchSettings())
+    assert search_max_speed(one, TuningSettings()) == search_max_speed(two, TuningSettings())
     assert one.log == two.log
 
 
 @pytest.mark.parametrize("budget", [5.5, 7.0, 9.0, 13.0, 20.0])
 def test_the_budget_is_never_exceeded(budget: float) -> None:
     runs = MadeUp(hill(0.1), noise=5.0)
-    search(runs, SearchSettings(budget=budget))
+    search_max_speed(runs, TuningSettings(budget=budget))
     assert runs.spent() <= budget + 1e-9
 
 
 def test_runs_that_fail_lose() -> None:
     runs = MadeUp(lambda speed, share: -math.inf if speed > 0.2 else hill(0.05)(speed, share))
-    answer = search(runs, SearchSettings())[0]
+    answer = search_max_speed(runs, TuningSettings())[0]
     assert answer.point.max_speed < 0.2 and math.isfinite(answer.mean)
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.0, 0.02), (0.0, 0.004), (0.25, 0.35)])
 def test_the_few_values_that_work_are_found_where_most_fail(low: float, high: float) -> None:
     runs = MadeUp(lambda speed, share: 100 * share if low < speed < high else -math.inf)
-    answer = search(runs, SearchSettings())[0]
+    answer = search_max_speed(runs, TuningSettings())[0]
     assert low < answer.point.max_speed < high and answer.mean == 100
     scanned = [point for point, seed, share in runs.log if seed == 0 and share == 0.5]
     working = {point for point in scanned[:8] if low < point.max_speed < high}
@@ -128,7 +128,7 @@ def test_a_lucky_first_seed_does_not_win_once_others_have_spoken(budget: float) 
     def lucky(point: Point, seed: int) -> float:
         return (101.0 if seed == 0 else 10.0) if point.max_speed == 0.309 else slope(point)
 
-    answer = search(Deceptive(lucky), SearchSettings(budget=budget))[0]
+    answer = search_max_speed(Deceptive(lucky), TuningSettings(budget=budget))[0]
     assert answer.point.max_speed == 0.173 and answer.mean > 98
 
 
@@ -139,25 +139,25 @@ def test_further_settings_that_fail_late_do_not_win_by_being_asked_more_often() 
     def suggest(point: Point, number: int) -> Point:
         return Point(point.max_speed, radius_factor=10.0 + number)
 
-    assert search(Deceptive(late), SearchSettings(), suggest)[0].point.radius_factor == 12
+    assert search_max_speed(Deceptive(late), TuningSettings(), suggest)[0].point.radius_factor == 12
 
 
 def test_finalists_get_their_seeds_in_turn_and_all_or_none() -> None:
     for budget in np.arange(7.5, 20.5, 0.5):
         runs = MadeUp(hill(0.1), noise=5.0)
-        counts = [len(standing.values) for standing in search(runs, SearchSettings(budget=float(budget)))]
+        counts = [len(standing.values) for standing in search_max_speed(runs, TuningSettings(budget=float(budget)))]
         assert counts[0] == counts[1] >= counts[2] >= counts[0] - 2
     assert counts[:4] == [5, 5, 3, 1]
 
 
 def test_a_value_whose_late_seeds_fail_does_not_lead() -> None:
     runs = Deceptive(lambda point, seed: -math.inf if seed >= 3 else slope(point))
-    assert math.isfinite(search(runs, SearchSettings())[0].mean)
+    assert math.isfinite(search_max_speed(runs, TuningSettings())[0].mean)
 
 
 def test_when_every_run_fails_there_is_no_answer() -> None:
     with pytest.raises(InvalidArgument, match="every run failed"):
-        search(MadeUp(lambda speed, share: -math.inf), SearchSettings())
+        search_max_speed(MadeUp(lambda speed, share: -math.inf), TuningSettings())
 
 
 def test_further_settings_are_searched_about_the_best_speed() -> None:
@@ -167,7 +167,7 @@ def test_further_settings_are_searched_about_the_best_speed() -> None:
         seen.append(Point(point.max_speed, radius_factor=10.0 + number))
         return seen[-1]
 
-    standings = search(MadeUp(hill(0.1)), SearchSettings(), suggest)
+    standings = search_max_speed(MadeUp(hill(0.1)), TuningSettings(), suggest)
     assert len(seen) == 4
     assert {point.max_speed for point in seen} == {standings[0].point.max_speed}
 
@@ -179,13 +179,13 @@ def test_further_settings_are_searched_about_the_best_speed() -> None:
         ({"low": 1.0, "high": 0.5}, "0 < low < high"),
         ({"high": math.inf}, "0 < low < high"),
         ({"points": 2}, "at least 3"),
-        ({"budget": 1.0}, "too little"),
-        ({"budget": math.nan}, "too little"),
+        ({"budget": 1.0}, "needs a budget"),
+        ({"budget": math.nan}, "needs a budget"),
     ],
 )
 def test_impossible_settings_are_refused(settings: dict[str, float], message: str) -> None:
     with pytest.raises(InvalidArgument, match=message):
-        SearchSettings(**settings)
+        TuningSettings(**settings)
 
 
 class Watched(MadeUp):
@@ -209,8 +209,8 @@ class Watched(MadeUp):
 @pytest.mark.parametrize("budget", [20.0, 30.0])
 def test_what_is_left_counts_extensions_of_the_range_and_is_nothing_only_at_the_end(best: float, budget: float) -> None:
     runs = Watched(hill(best))
-    search(runs, SearchSettings(budget=budget), expect=runs.expect)
-    assert min(runs.left) >= 0 and runs.left[0] == planned_cost(SearchSettings(budget=budget), with_extra=False) - 0.5
+    search_max_speed(runs, TuningSettings(budget=budget), expect=runs.expect)
+    assert min(runs.left) >= 0 and runs.left[0] == planned_cost(TuningSettings(budget=budget), with_extra=False) - 0.5
     if runs.spent() + 3 < budget:  # with less, finalists go without their last seeds
         assert runs.left[-10:] == list(range(9, -1, -1))
     assert all(left > 0 for left in runs.left[:-1])
@@ -218,18 +218,18 @@ def test_what_is_left_counts_extensions_of_the_range_and_is_nothing_only_at_the_
 
 def test_what_is_left_counts_no_finalists_that_failed() -> None:
     runs = Watched(lambda speed, share: 100 * share if 0.25 < speed < 0.35 else -math.inf)
-    search(runs, SearchSettings(), expect=runs.expect)
+    search_max_speed(runs, TuningSettings(), expect=runs.expect)
     assert runs.left[-4:] == [3, 2, 1, 0]
 
 
 def test_what_is_left_counts_the_further_settings() -> None:
     runs = Watched(hill(0.1))
-    search(
-        runs, SearchSettings(budget=40), lambda point, number: Point(point.max_speed, 10.0 + number), expect=runs.expect
+    search_max_speed(
+        runs, TuningSettings(budget=40), lambda point, number: Point(point.max_speed, 10.0 + number), expect=runs.expect
     )
     assert runs.planned == runs.spent() and all(left > 0 for left in runs.left[:-1])
 
 
 def test_the_plan_fits_its_default_budget() -> None:
     assert scan_cost(8) == pytest.approx(8 * 0.5 + 3 * 0.5)
-    assert 10 < planned_cost(SearchSettings(), with_extra=True) <= 20
+    assert 10 < planned_cost(TuningSettings(), with_extra=True) <= 20

@@ -1,4 +1,4 @@
-"""The page's charts as picture files, for papers and slides."""
+"""The page's charts as PNG and SVG files, and how every figure of clipup is made and saved."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clipup.errors import FileFault, MissingDependency
-from clipup.report.groups import Group, group_runs
-from clipup.report.runs import LoadedRun
+from clipup.report.groups import RunGroup, group_runs
+from clipup.report.loading import LoadedRun
 
 COLORS = ("#0b6bcb", "#d1490c", "#0f8a5f", "#9333a8", "#a87400", "#0a8ca3", "#c2255c", "#5b6470")
-FORMATS = ("png", "svg")
-# Of time: the first of which the longest run takes two or more.
+AXES = ("interactions", "generations", "time")
+# Units of time. The axis uses the first one of which the longest run takes two or more.
 UNITS = ((3600.0, "hours"), (60.0, "minutes"), (1.0, "seconds"))
 _CLOCK_FIELDS = frozenset({"seconds", "steps_per_second"})
 Line = tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -26,7 +26,7 @@ Line = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class Chart:
-    """A metric of the records, or of the clock, and how it is called."""
+    """A field of the records or of the clock, and its title."""
 
     field: str
     title: str
@@ -46,45 +46,47 @@ CHARTS = (
 )
 
 
-def write_figures(runs: Sequence[LoadedRun], folder: Path, *, axis: str = "interactions") -> list[Path]:
-    """Write each chart as PNG and SVG; return the files. `axis` is "interactions", "generations" or "time"."""
-    figure_class = load_matplotlib()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileFault(f"{folder}: cannot be made: {error.strerror or error}") from error
+def write_charts(runs: Sequence[LoadedRun], directory: Path, *, axis: str = "interactions") -> list[Path]:
+    """Write each chart as PNG and SVG; return the files. `axis` is one of `AXES`."""
     groups = group_runs(runs)
     unit, label = axis_unit(runs, axis)
     written: list[Path] = []
     for chart in CHARTS:
         lines = {place: run_line(run, chart.field, axis, unit=unit) for place, run in enumerate(runs)}
-        if not any(len(line[0]) for line in lines.values()):
-            continue
-        figure = figure_class(figsize=(6.4, 3.8), layout="constrained")
-        _draw(figure.subplots(), chart, groups, runs, lines, label)
-        for suffix in FORMATS:
-            path = folder / f"{chart.field}.{suffix}"
-            # Without its date, the same runs give the same file.
-            metadata = {"Date": None} if suffix == "svg" else {}
-            try:
-                figure.savefig(path, dpi=160, metadata=metadata)
-            except OSError as error:
-                raise FileFault(f"{path}: cannot be written: {error.strerror or error}") from error
-            written.append(path)
+        if any(len(line[0]) for line in lines.values()):
+            figure = new_figure(6.4, 3.8)
+            _draw(figure.subplots(), chart, groups, runs, lines, label)
+            written += save_figure(figure, directory / chart.field)
     return written
 
 
-def load_matplotlib() -> Any:
-    """Matplotlib's figure class, which needs no screen and no global state."""
+def new_figure(width: float, height: float) -> Any:
+    """A Matplotlib figure of that size in inches. It needs no screen and touches no global state."""
+    return _matplotlib("matplotlib.figure").Figure(figsize=(width, height), layout="constrained")
+
+
+def save_figure(figure: Any, stem: Path, *, dpi: int = 160) -> list[Path]:
+    """Write a figure as PNG and SVG; return the files. Equal figures give equal bytes: no date, no random ids."""
+    paths = [stem.with_name(f"{stem.name}.{ending}") for ending in ("png", "svg")]
     try:
-        module: Any = importlib.import_module("matplotlib.figure")
+        stem.parent.mkdir(parents=True, exist_ok=True)
+        with _matplotlib("matplotlib").rc_context({"svg.hashsalt": stem.name}):
+            figure.savefig(paths[0], dpi=dpi, metadata={"Software": None})
+            figure.savefig(paths[1], metadata={"Date": None})
+    except OSError as error:
+        raise FileFault.of(stem, "written", error) from error
+    return paths
+
+
+def _matplotlib(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
     except ImportError as error:
         raise MissingDependency.of("matplotlib", extra="plot") from error
-    return module.Figure
 
 
 def plain_label(text: str) -> str:
-    """Text that Matplotlib draws as it stands: dollars begin a formula, and a directory's name need not be text.
+    """Escape text for Matplotlib: a dollar would begin a formula, and a directory's name may not be valid text.
 
     >>> plain_label("b$x_{$")
     'b\\\\$x_{\\\\$'
@@ -93,7 +95,7 @@ def plain_label(text: str) -> str:
 
 
 def axis_unit(runs: Sequence[LoadedRun], axis: str) -> tuple[float, str]:
-    """What to divide the values of an axis by, and what to write below it."""
+    """The divisor of an axis, and its label."""
     if axis != "time":
         return 1.0, {"interactions": "environment interactions", "generations": "generations"}[axis]
     longest = max((line.seconds for run in runs for line in run.clock if np.isfinite(line.seconds)), default=0.0)
@@ -102,7 +104,7 @@ def axis_unit(runs: Sequence[LoadedRun], axis: str) -> tuple[float, str]:
 
 
 def run_line(run: LoadedRun, field: str, axis: str, *, unit: float = 1.0) -> Line:
-    """The points of one run, gaps left out; `unit` divides the values of the axis."""
+    """The points of one run, without gaps. `unit` divides the values of the axis."""
     xs = _values(run, {"interactions": "total_interactions", "generations": "generation", "time": "seconds"}[axis])
     pairs = zip(xs, _values(run, field), strict=True)
     known = [(x, y) for x, y in pairs if x is not None and y is not None and np.isfinite(x) and np.isfinite(y)]
@@ -111,7 +113,7 @@ def run_line(run: LoadedRun, field: str, axis: str, *, unit: float = 1.0) -> Lin
 
 
 def _values(run: LoadedRun, field: str) -> list[float | None]:
-    """A field of the records, or of the clock's line for each of them."""
+    """A field of each record, or of the clock line of its generation."""
     if field not in _CLOCK_FIELDS:
         return [getattr(record, field) for record in run.records]
     clock = {line.generation: line for line in run.clock}
@@ -119,7 +121,7 @@ def _values(run: LoadedRun, field: str) -> list[float | None]:
 
 
 def band(lines: Sequence[Line]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """A grid, and the lower quartile, median and upper quartile over the lines that reach each of its points."""
+    """A grid, and at each of its points the lower quartile, median and upper quartile of the lines that reach it."""
     present = [line for line in lines if len(line[0])]
     grid = np.array(sorted({x for line in present for x in line[0].tolist()}), np.float64)
     if grid.size > 1000:
@@ -130,7 +132,7 @@ def band(lines: Sequence[Line]) -> tuple[NDArray[np.float64], NDArray[np.float64
 
 
 def _draw(
-    axes: Any, chart: Chart, groups: Sequence[Group], runs: Sequence[LoadedRun], lines: dict[int, Line], label: str
+    axes: Any, chart: Chart, groups: Sequence[RunGroup], runs: Sequence[LoadedRun], lines: dict[int, Line], label: str
 ) -> None:
     for number, group in enumerate(groups):
         members = [lines[place] for place in group.members if len(lines[place][0])]

@@ -1,13 +1,13 @@
-"""Which runs to make, and how long: a geometric search over `max_speed` that stops bad trials early.
+"""The search for `max_speed`: which runs to make, and how long. Bad trials are stopped early.
 
-1. *Scan.* Values spread geometrically over the range, one seed each. All get half a run, the best three of eight a
-   whole one. If the best stands clearly at an end of the range, it is extended. (Sooner, scores mislead: on
-   LunarLanderContinuous-v3 after a fifth of a run, values a hundred times too small are ahead of the right one.)
-2. *Refine.* The values half a step to either side of the best get a whole run.
-3. *Finalists.* The best three get two more seeds, the best two of them another two: one seed says little.
+1. *Scan.* Try values spread geometrically over the range, one seed each. All get half a run, the best three of eight a
+   whole one. If the best is clearly at an end of the range, extend the range. (Half a run, because scores mislead
+   sooner: on LunarLanderContinuous-v3 after a fifth of a run, values a hundred times too small lead.)
+2. *Refine.* Give a whole run to the values half a step to either side of the best.
+3. *Finalists.* Give two more seeds to the best three values, and another two to the best two: one seed says little.
 
-The search sees runs only through `Evaluator`, whose answers do not depend on when it is asked. So going on after an
-interruption is nothing but searching again: what was already run is looked up, and every decision falls the same way.
+The search sees runs only through `TrialEvaluator`, whose answers do not depend on when it is asked. Continuing after an
+interruption is therefore the same search again: finished trials are looked up, and every decision is the same.
 """
 
 from __future__ import annotations
@@ -21,45 +21,48 @@ from clipup.errors import InvalidArgument
 
 SCAN_SHARE, WHOLE = 0.5, 1.0
 PROMOTED = 3 / 8
-"""The share of the values of a scan that get a whole run."""
+"""Share of the scanned values that get a whole run."""
 FINALISTS = ((3, 3), (2, 5))
-"""So many values go on until they have so many seeds each."""
+"""Rounds of (number of values, seeds that each of them gets in total)."""
 REFINEMENTS = 2
-"""So many neighbours of the best get a whole run."""
+"""Neighbours of the best value that get a whole run."""
 EXTENSIONS = 2
-"""How often the range may be extended by a step."""
+"""How many times the range may be extended by a step."""
 CLEARLY = 0.02
-"""An end of the range is clearly best when it beats the next by this share of the spread that the scan saw. On a
-plateau, where any small step will do (or where doing nothing pays best at first), further out is no better."""
+"""An end of the range is clearly best if it leads by this share of the spread of the scanned scores. On a plateau,
+where any small step works (or where doing nothing pays best at first), going further out does not help."""
 
 
 @dataclass(frozen=True, order=True)
 class Point:
-    """The settings that are searched over. None: follow from max_speed as usual."""
+    """Values of the searched settings. None: the setting follows from max_speed as usual."""
 
     max_speed: float
     radius_factor: float | None = None
     step_ratio: float | None = None
 
     def settings(self) -> dict[str, float]:
-        """The settings by name, those that are searched."""
+        """The searched settings by name."""
         named = {"max_speed": self.max_speed, "radius_factor": self.radius_factor, "step_ratio": self.step_ratio}
         return {name: value for name, value in named.items() if value is not None}
 
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {value:g}" for name, value in self.settings().items())
 
-class Evaluator(Protocol):
-    """Runs a point with a seed until a share of a whole run is done."""
+
+class TrialEvaluator(Protocol):
+    """Trains a point with a seed for a share of a whole run."""
 
     def value(self, point: Point, seed: int, share: float) -> float:
-        """How good the run is after that share; -inf if it failed. Higher is better."""
+        """The value of the run after that share, higher is better; -inf if it failed."""
         ...
 
     def spent(self) -> float:
-        """Whole runs' worth done so far, those of earlier sessions included."""
+        """Training done so far, in whole runs, including earlier sessions."""
         ...
 
     def cost(self, point: Point, seed: int, share: float) -> float:
-        """Whole runs' worth that `value` would add."""
+        """Training that `value` would add, in whole runs."""
         ...
 
 
@@ -75,43 +78,52 @@ class Standing:
         """The mean over the seeds."""
         return sum(self.values) / len(self.values) if self.values else -math.inf
 
+    @property
+    def standard_error(self) -> float:
+        """The standard error of the mean; nan for one seed."""
+        count = len(self.values)
+        if count < 2:
+            return math.nan
+        variance = sum((value - self.mean) ** 2 for value in self.values) / (count - 1)
+        return math.sqrt(variance / count)
+
 
 @dataclass(frozen=True)
-class SearchSettings:
-    """Where to search and how much it may cost."""
+class TuningSettings:
+    """The range to search, and what it may cost."""
 
     low: float = 0.003
     high: float = 10.0
     points: int = 8
     budget: float = 20.0
     extra: int = 4
-    """Trials for the further settings, when they are asked for."""
+    """Trials of the further settings, if they are searched."""
 
     def __post_init__(self) -> None:
         if not (0 < self.low < self.high < math.inf):
-            raise InvalidArgument(f"the range must be 0 < low < high, got {self.low:g} to {self.high:g}")
+            raise InvalidArgument(f"the range must satisfy 0 < low < high, got {self.low:g} to {self.high:g}")
         if self.points < 3:
             raise InvalidArgument(f"points must be at least 3, got {self.points}")
         least = scan_cost(self.points)
         if not self.budget >= least:
             raise InvalidArgument(
-                f"a budget of {self.budget:g} runs is too little to scan {self.points} values: at least {least:g}"
+                f"scanning {self.points} values needs a budget of at least {least:g} runs, got {self.budget:g}"
             )
 
 
 def scan_cost(points: int) -> float:
-    """Whole runs' worth of a scan over so many values."""
+    """The cost of a scan over `points` values, in whole runs."""
     return points * SCAN_SHARE + _promoted(points) * (WHOLE - SCAN_SHARE)
 
 
-def planned_cost(settings: SearchSettings, *, with_extra: bool) -> float:
-    """About how many whole runs' worth a search takes; at most its budget."""
+def planned_cost(settings: TuningSettings, *, with_extra: bool) -> float:
+    """The expected cost of a search, in whole runs; at most its budget."""
     whole = scan_cost(settings.points) + REFINEMENTS + settings.extra * with_extra + _finalists_cost()
     return min(settings.budget, whole)
 
 
 def _finalists_cost(points: int = FINALISTS[0][0]) -> float:
-    """Whole runs' worth of the further seeds, when so many points were run to the end."""
+    """The cost of the finalists' further seeds, in whole runs, if `points` values were run to the end."""
     cost, before = 0, 1
     for count, seeds in FINALISTS:
         cost += min(count, points) * (seeds - before)
@@ -119,16 +131,16 @@ def _finalists_cost(points: int = FINALISTS[0][0]) -> float:
     return cost
 
 
-def search(
-    evaluator: Evaluator,
-    settings: SearchSettings,
+def search_max_speed(
+    evaluator: TrialEvaluator,
+    settings: TuningSettings,
     suggest: Callable[[Point, int], Point] | None = None,
     expect: Callable[[float], None] | None = None,
 ) -> list[Standing]:
-    """Return the points that were run to the end, the best first; the first is the answer.
+    """Return the points that were run to the end, best first. The first is the answer.
 
-    `suggest` gives the n-th variation of a point in further settings, where those are searched too. `expect`
-    is told about how many whole runs' worth it will be in all: at first, and whenever more is known.
+    `suggest` gives the n-th variation of a point in further settings, if those are searched. `expect` receives the
+    expected total cost in whole runs, at the start and whenever the estimate changes.
     """
 
     def foresee(more: float) -> None:
@@ -151,7 +163,7 @@ def search(
         race.run([Point(_round(best.max_speed * outward))])
     best = race.best()
     foresee(REFINEMENTS + extra + _finalists_cost())
-    # Neighbours of the best are good by all likelihood, and half a run says too little to tell them apart.
+    # The neighbours of the best are probably good, and half a run cannot tell them apart.
     race.run_whole([Point(_round(best.max_speed / math.sqrt(step))), Point(_round(best.max_speed * math.sqrt(step)))])
     if suggest is not None:
         best = race.best()
@@ -163,15 +175,15 @@ def search(
 
 
 class _Race:
-    """One seed for each point; those that fall behind are not run to the end."""
+    """One seed per point. Points that fall behind are not run to the end."""
 
-    def __init__(self, evaluator: Evaluator, budget: float) -> None:
+    def __init__(self, evaluator: TrialEvaluator, budget: float) -> None:
         self._evaluator = evaluator
         self._budget = budget
         self.values: dict[Point, dict[float, float]] = {}
 
     def run(self, points: Sequence[Point]) -> None:
-        """Run new points as far as they deserve, against each other and against those before."""
+        """Run new points for half a run, and to the end those that are among the best so far."""
         fresh = [point for point in points if point not in self.values]
         for point in fresh:
             self._advance(point, SCAN_SHARE)
@@ -179,19 +191,19 @@ class _Race:
             self._advance(point, WHOLE)
 
     def run_whole(self, points: Sequence[Point]) -> None:
-        """Run points to the end, whatever they look like on the way."""
+        """Run points to the end, however they do on the way."""
         for point in points:
             self._advance(point, SCAN_SHARE)
             self._advance(point, WHOLE)
 
     def best(self) -> Point:
-        """The best point that was run to the end, or as far as any."""
+        """The best of the points that were run furthest."""
         furthest = max(max(done) for done in self.values.values())
         complete = [point for point, done in self.values.items() if max(done) == furthest]
         return max(complete, key=lambda point: self.values[point][furthest])
 
     def leads_clearly(self, best: Point) -> bool:
-        """Whether `best` beats every other point that came as far by more than a trifle."""
+        """Whether `best` leads all other points that were run as far by more than `CLEARLY`."""
         seen = [
             values[SCAN_SHARE] for values in self.values.values() if math.isfinite(values.get(SCAN_SHARE, math.nan))
         ]
@@ -201,7 +213,7 @@ class _Race:
         return not others or self.values[best][furthest] - max(others) > CLEARLY * scale
 
     def complete(self) -> list[Point]:
-        """Points that were run to the end, the best first."""
+        """The points that were run to the end, best first."""
         done = [point for point, values in self.values.items() if values.get(WHOLE, -math.inf) > -math.inf]
         return sorted(done, key=lambda point: -self.values[point][WHOLE])
 
@@ -210,9 +222,9 @@ class _Race:
             self.values.setdefault(point, {})[share] = self._evaluator.value(point, 0, share)
 
     def _ahead(self, points: Sequence[Point]) -> list[Point]:
-        """Those of `points` that are among the best of all that were scanned."""
+        """The ones of `points` that are among the best scanned so far."""
         scanned = [values[SCAN_SHARE] for values in self.values.values() if SCAN_SHARE in values]
-        # Runs that failed set no bar: where most fail, the few that do not would be below it.
+        # Failed runs do not raise the bar: where most runs fail, the few others must still get over it.
         working = sorted((value for value in scanned if math.isfinite(value)), reverse=True)
         if not working:
             return []
@@ -220,12 +232,12 @@ class _Race:
         return [point for point in points if self.values.get(point, {}).get(SCAN_SHARE, -math.inf) >= bar]
 
 
-def _finalists(evaluator: Evaluator, settings: SearchSettings, race: _Race) -> list[Standing]:
+def _finalists(evaluator: TrialEvaluator, settings: TuningSettings, race: _Race) -> list[Standing]:
     standings = [Standing(point, (race.values[point][WHOLE],)) for point in race.complete()]
     if not standings:
-        raise InvalidArgument("no trial came to its end: every run failed, or the budget is too small")
+        raise InvalidArgument("no trial was run to its end: every run failed, or the budget is too small")
     for count, seeds in FINALISTS:
-        # One more seed for each of them, or for none: by having more than the others, a bad value would win.
+        # One more seed for all of them or for none: standings are sorted by their number of seeds first.
         for seed in range(1, seeds):
             places = [place for place in range(min(count, len(standings))) if len(standings[place].values) == seed]
             cost = sum(evaluator.cost(standings[place].point, seed, WHOLE) for place in places)
@@ -234,7 +246,7 @@ def _finalists(evaluator: Evaluator, settings: SearchSettings, race: _Race) -> l
             for place in places:
                 value = evaluator.value(standings[place].point, seed, WHOLE)
                 standings[place] = replace(standings[place], values=(*standings[place].values, value))
-        # More seeds say more, unless what they say is that a run failed.
+        # A mean over more seeds is better evidence, unless a run failed.
         standings.sort(key=lambda standing: (standing.mean == -math.inf, -len(standing.values), -standing.mean))
     return standings
 
@@ -244,5 +256,5 @@ def _promoted(count: int) -> int:
 
 
 def _round(value: float) -> float:
-    """Three digits: no task tells more apart, and people can type them."""
+    """Round to three digits: no task tells values apart more finely, and they are easy to type."""
     return float(f"{value:.3g}")

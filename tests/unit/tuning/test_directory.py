@@ -13,42 +13,42 @@ import pytest
 
 from clipup.errors import FileFault, RunBusy, RunExists, StateMismatch
 from clipup.runs.config import RunConfig
-from clipup.tuning.folder import claimed
+from clipup.tuning.directory import claimed
 
 BASE = RunConfig(env="CartPole-v1", generations=10)
 HOLD = """
 import sys, time
 from pathlib import Path
 from clipup.runs.config import RunConfig
-from clipup.tuning.folder import claimed
+from clipup.tuning.directory import claimed
 with claimed(Path(sys.argv[1]), RunConfig(env="CartPole-v1", generations=10)):
     print("claimed", flush=True)
     time.sleep(600)
 """
 
 
-def names(folder: Path) -> set[str]:
-    return {entry.name for entry in folder.iterdir()}
+def names(directory: Path) -> set[str]:
+    return {entry.name for entry in directory.iterdir()}
 
 
 def test_a_second_process_is_refused_until_the_first_has_ended_even_by_kill_9(tmp_path: Path) -> None:
-    folder = tmp_path / "search"
-    with subprocess.Popen([sys.executable, "-c", HOLD, str(folder)], stdout=subprocess.PIPE, text=True) as process:
+    directory = tmp_path / "search"
+    with subprocess.Popen([sys.executable, "-c", HOLD, str(directory)], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None and process.stdout.readline() == "claimed\n"
-            before = (folder / "lock").read_bytes()
+            before = (directory / "lock").read_bytes()
             with (
                 pytest.raises(RunBusy, match=f"process {process.pid} is searching here") as caught,
-                claimed(folder, BASE),
+                claimed(directory, BASE),
             ):
                 pass
             assert "\n" not in str(caught.value)
-            assert (folder / "lock").read_bytes() == before
+            assert (directory / "lock").read_bytes() == before
         finally:
             process.send_signal(signal.SIGKILL)
             process.wait()
-    with claimed(folder, BASE):
-        assert names(folder) == {"lock", "config.base.toml", "trials"}
+    with claimed(directory, BASE):
+        assert names(directory) == {"lock", "config.base.toml", "trials"}
 
 
 def test_within_one_process_too_only_one_search_goes_on(tmp_path: Path) -> None:

@@ -1,17 +1,17 @@
-"""The picture of score against max_speed."""
+"""The figure of score against max_speed."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from clipup.tuning import picture
-from clipup.tuning.picture import Dot, write_picture
-from clipup.tuning.plan import Point
+from clipup.tuning.speed_search import Point
+from clipup.tuning.tune import Dot, write_figure
 
-pytest.importorskip("matplotlib", reason="pictures need matplotlib (in the plot extra)")
+pytest.importorskip("matplotlib", reason="figures need matplotlib (in the plot extra)")
 
 
 def test_the_line_goes_through_values_of_max_speed_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -19,14 +19,14 @@ def test_the_line_goes_through_values_of_max_speed_alone(tmp_path: Path, monkeyp
 
     made: list[Any] = []
 
-    def remember(**options: Any) -> Figure:
-        made.append(Figure(**options))
+    def remember(width: float, height: float) -> Figure:
+        made.append(Figure(figsize=(width, height)))
         return made[-1]
 
-    monkeypatch.setattr(picture, "load_matplotlib", lambda: remember)
+    monkeypatch.setattr(sys.modules["clipup.tuning.tune"], "new_figure", remember)
     points = [(Point(0.1), 1.0), (Point(1.0), 2.0), (Point(1.0, radius_factor=12.0), 50.0)]
     dots = [Dot(point, 0, 1.0, value) for point, value in points]
-    write_picture(dots, 1.0, "b$x_{$", tmp_path / "picture")
+    write_figure(dots, 1.0, "b$x_{$", tmp_path / "figure")
     line, _, whole = made[0].axes[0].lines[:3]
     assert line.get_ydata().tolist() == [1.0, 2.0]
     assert whole.get_ydata().tolist() == [1.0, 2.0, 50.0]

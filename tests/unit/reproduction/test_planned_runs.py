@@ -5,7 +5,7 @@ import pytest
 
 from clipup.errors import FileFault, InvalidArgument
 from clipup.reproduction.experiments import experiment_named
-from clipup.reproduction.runs import check_same_run, plan, run_name
+from clipup.reproduction.planned_runs import check_same_run, plan, run_name
 from clipup.runs.config import RunConfig
 from clipup.runs.rundir import RunDirectory
 

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from clipup.cli.main import main
 from clipup.diagnosis import Finding
 from clipup.report import load_run, make_report
-from clipup.report.figures import write_figures
-from clipup.report.live import LiveRuns
-from clipup.report.runs import find_runs
-from clipup.runs.rundir import RunDirectory
+from clipup.report.charts import write_charts
+from clipup.report.server import LiveRuns
+from clipup.runs.rundir import RunDirectory, find_runs
 
 Write = Callable[..., Path]
 
@@ -212,14 +211,15 @@ def test_what_nobody_thought_of_becomes_a_problem_of_its_run(
             raise ZeroDivisionError("a surprise")
         return []
 
-    for module in ("report.model", "cli.diagnose"):
-        monkeypatch.setattr(f"clipup.{module}.diagnose", fail)
+    monkeypatch.setattr("clipup.report.loading.diagnose", fail)
     assert main(["report", str(tmp_path), "-o", str(tmp_path / "page.html"), "--json"]) == 0
     problems = json.loads(capsys.readouterr().out)["problems"]
-    assert problems == {str(broken): ["cannot be shown: ZeroDivisionError: a surprise"]}
+    assert problems == {str(broken): ["cannot be diagnosed: ZeroDivisionError: a surprise"]}
     assert main(["diagnose", str(tmp_path)]) == 0
     assert "cannot be diagnosed: ZeroDivisionError: a surprise" in capsys.readouterr().out
-    monkeypatch.setattr("clipup.report.runs.RunDirectory", lambda path: 1 / 0)
+    monkeypatch.setattr("clipup.report.page_data.train_command", lambda config: 1 / 0)
+    assert "cannot be shown: ZeroDivisionError: division by zero" in make_report([tmp_path / "b"])
+    monkeypatch.setattr("clipup.report.loading.RunDirectory", lambda path: 1 / 0)
     assert "cannot be read: ZeroDivisionError" in load_run(broken).problems[0]
 
 
@@ -235,7 +235,7 @@ def test_a_directory_whose_name_is_no_text_can_be_shown(
     assert main(["report", str(path), "-o", str(tmp_path / "page.html")]) == 0
     assert "<title>b?$x_{$" in (tmp_path / "page.html").read_text(encoding="utf-8")
     assert main(["diagnose", str(path)]) == 0
-    write_figures([load_run(path), load_run(write_run(tmp_path / "other"))], tmp_path / "figures")
+    write_charts([load_run(path), load_run(write_run(tmp_path / "other"))], tmp_path / "figures")
     assert "20 generations" in capsys.readouterr().out
 
 
@@ -267,11 +267,11 @@ def test_runs_beyond_the_limit_are_counted(
 ) -> None:
     for number in range(5):
         write_run(tmp_path / "runs" / str(number), generations=2)
-    for module in ("runs", "model", "live"):
+    for module in ("loading", "page_data", "server"):
         monkeypatch.setattr(f"clipup.report.{module}.RUN_LIMIT", 3)
-    assert "2 more runs were found and are left out: a page shows 3." in make_report([tmp_path / "runs"])
+    assert "A page shows at most 3 runs; 2 more were found and left out." in make_report([tmp_path / "runs"])
     assert main(["report", str(tmp_path / "runs"), "-o", str(tmp_path / "page.html")]) == 0
     assert "3 runs (2 more left out)" in capsys.readouterr().out
     live = LiveRuns([tmp_path / "runs"])
     live.refresh()
-    assert "2 more runs" in live.answer({})["notes"][0]  # type: ignore[index]
+    assert "2 more were found" in live.answer({})["notes"][0]  # type: ignore[index]

@@ -15,9 +15,8 @@ import json
 import random
 from pathlib import Path
 
-from clipup.executors.pace import Pace
-from clipup.executors.ranges import Ranges
-from clipup.executors.ray import RayCrew
+from clipup.executors.ray import RayTransport
+from clipup.executors.work_queue import RangeSizer, WorkQueue
 
 HERE = Path(__file__).parent / "results"
 POPULATIONS = (10_000, 80_000)
@@ -27,10 +26,9 @@ PROCESSORS = (2, 64, 1000)
 def efficiency(workers: int, population: int, step: float, of_a_range: float, serial: float, seed: int = 0) -> float:
     """Return the share of all processors' time that is simulation."""
     dice = random.Random(seed)
-    ranges: Ranges[None] = Ranges()
-    ranges.add(0, population)
-    pace = Pace(share=RayCrew.share, message=RayCrew.message, longest=RayCrew.longest)
-    pace.learn(1, 110 * step)
+    queue: WorkQueue[None] = WorkQueue(0, population)
+    sizer = RangeSizer(RayTransport.rule)
+    sizer.learn(1, 110 * step)
     idle = [(0.0, worker, (0, 0, 0.0)) for worker in range(workers)]  # when it is done, who, and with what
     heapq.heapify(idle)
     trainer = simulated = end = 0.0
@@ -39,10 +37,10 @@ def efficiency(workers: int, population: int, step: float, of_a_range: float, se
         trainer = max(trainer, moment)
         if stop:
             trainer += of_a_range / 2  # taking the result in; the other half is for handing the range out
-            ranges.finish(start, stop, None)
-            pace.learn(stop - start, seconds)
+            queue.finish(start, None)
+            sizer.learn(stop - start, seconds)
             end = trainer
-        span = ranges.take(pace.size(ranges.waiting, workers))
+        span = queue.take(sizer.size(queue.waiting, workers))
         if span is not None:
             trainer += of_a_range / 2
             seconds = sum(dice.uniform(20, 200) for _ in range(len(span))) * step

@@ -40,15 +40,15 @@ POPULATION, DIMENSION, OBSERVATIONS = 10_000, 3985, 44
 
 def ranges_of_a_generation(where: str, workers: int, seconds: float) -> int:
     """Return into how many ranges the paper's population is cut where a candidate takes so long."""
-    from clipup.executors.pace import Pace
-    from clipup.executors.processes import ProcessCrew
-    from clipup.executors.ray import RayCrew
+    from clipup.executors.processes import ProcessTransport
+    from clipup.executors.ray import RayTransport
+    from clipup.executors.work_queue import RangeSizer
 
-    crew = ProcessCrew if where == "processes" else RayCrew
-    pace, waiting, ranges = Pace(share=crew.share, message=crew.message, longest=crew.longest), POPULATION, 0
-    pace.learn(1, seconds)
+    transport = ProcessTransport if where == "processes" else RayTransport
+    sizer, waiting, ranges = RangeSizer(transport.rule), POPULATION, 0
+    sizer.learn(1, seconds)
     while waiting > 0:
-        waiting -= pace.size(waiting, workers)
+        waiting -= sizer.size(waiting, workers)
         ranges += 1
     return ranges
 
@@ -89,30 +89,30 @@ def measure_bytes(where: str, policy: str) -> dict[str, float]:
     """Evaluate populations of two sizes, and tell the bytes of a candidate and of a generation apart."""
     from clipup import PGPE
     from clipup.engines import Task
-    from clipup.executors.crewed import CrewExecutor
-    from clipup.executors.processes import ProcessCrew
-    from clipup.executors.ray import RayCrew
-    from clipup.executors.work import Setup
+    from clipup.executors.distributed import DistributedExecutor
+    from clipup.executors.jobs import Setup
+    from clipup.executors.processes import ProcessTransport
+    from clipup.executors.ray import RayTransport
 
     task = Task("Pendulum-v1", engine="gymnasium", max_episode_steps=5)
-    setup = Setup(task, policy, 256, collect_moments=False)
-    crew = ProcessCrew(setup, 2) if where == "processes" else RayCrew(setup, workers=2)
-    executor = CrewExecutor(crew, task)
-    if isinstance(crew, ProcessCrew):
+    setup = Setup(task, policy, collect_moments=False)
+    transport = ProcessTransport(setup, 2) if where == "processes" else RayTransport(setup, workers=2)
+    executor = DistributedExecutor(transport, task)
+    if isinstance(transport, ProcessTransport):
         time.sleep(5.0)
-        for member in crew._members.values():
-            member.connection = CountedPipe(member.connection)  # type: ignore[assignment]
+        for worker in transport._workers.values():
+            worker.connection = CountedPipe(worker.connection)  # type: ignore[assignment]
     calls = 0
-    assign = crew.assign
+    assign = transport.assign
 
-    def counted(member: int, assignment: Any) -> None:
+    def counted(worker: int, assignment: Any) -> None:
         nonlocal calls
         calls += 1
-        assign(member, assignment)
+        assign(worker, assignment)
 
-    crew.assign = counted  # type: ignore[method-assign]
+    transport.assign = counted  # type: ignore[method-assign]
     counter = loopback if where == "ray" else lambda: CountedPipe.total
-    parameters = executor.network.parameter_count
+    parameters = executor.description.network.parameter_count
     found: dict[int, list[float]] = {SMALL: [], LARGE: []}
     executor.evaluate(PGPE(dimension=parameters, population_size=SMALL, max_speed=0.1, seed=0).batch(), None)
     messages: list[float] = []
@@ -128,8 +128,8 @@ def measure_bytes(where: str, policy: str) -> dict[str, float]:
             idle = counter()
             time.sleep(min(spent, 2.0))
             results.append(used - (counter() - idle) / min(spent, 2.0) * spent)
-            subject = 2 * (len(crew._subject) + 4) if isinstance(crew, ProcessCrew) else 0
-            messages.append((results[-1] - subject - 24 * population) / calls)
+            job = 2 * (len(transport._job) + 4) if isinstance(transport, ProcessTransport) else 0
+            messages.append((results[-1] - job - 24 * population) / calls)
     executor.close()
     small, large = (float(np.median(found[population])) for population in (SMALL, LARGE))
     each = (large - small) / (LARGE - SMALL)
@@ -175,10 +175,8 @@ def measure_search() -> dict[str, float]:
         numbers.normal(size=16), numbers.normal(size=16), np.full(16, 200),
         Moments(np.full(16, 200), numbers.normal(size=(16, OBSERVATIONS)), np.ones((16, OBSERVATIONS))),
     )  # fmt: skip
-    packing, packed = processor_seconds(lambda: [wire.pack_outcomes(part) for _ in ranges])
-    unpacking, outcomes = processor_seconds(
-        lambda: Outcomes.concatenate([wire.unpack_outcomes(data) for data in packed])
-    )
+    packing, packed = processor_seconds(lambda: [wire.pack(part) for _ in ranges])
+    unpacking, outcomes = processor_seconds(lambda: Outcomes.concatenate([wire.unpack(data) for data in packed]))
     merging, _ = processor_seconds(lambda: Normalizer(OBSERVATIONS).merge(outcomes.moments))
     searches = iter([search() for _ in range(6)])
     fitnesses = numbers.normal(size=POPULATION)
@@ -203,7 +201,7 @@ def measure_search() -> dict[str, float]:
 
 def measure_step() -> float:
     """Processor seconds of a step of Bullet's Humanoid, the policy included."""
-    from clipup.engines import Task, make_engine
+    from clipup.engines import Rollout, Task, make_engine
     from clipup.policies import Network
 
     task = Task("pybullet_envs_gymnasium:HumanoidBulletEnv-v0", engine="gymnasium", max_episode_steps=200)
@@ -211,7 +209,7 @@ def measure_step() -> float:
     network = Network.parse("mlp:64", engine.observation_size, engine.actions.size)
     rows = 0.02 * np.random.default_rng(0).normal(size=(24, network.parameter_count)).astype(np.float32)
     began = time.process_time()
-    outcomes = engine.evaluate(network, rows, seed=1, generation=0, collect_moments=True)
+    outcomes = engine.evaluate(Rollout(network, rows, seed=1, generation=0, collect_moments=True))
     seconds = time.process_time() - began
     engine.close()
     return seconds / int(outcomes.interactions.sum())

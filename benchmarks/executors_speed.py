@@ -127,38 +127,40 @@ class Place:
     def __init__(self, work: Work, workers: int, *, where: str) -> None:
         from clipup import PGPE
         from clipup.engines import Task
-        from clipup.executors.crewed import CrewExecutor
+        from clipup.executors.distributed import DistributedExecutor
         from clipup.executors.inline import InlineExecutor
-        from clipup.executors.processes import ProcessCrew
-        from clipup.executors.ray import RayCrew
-        from clipup.executors.work import Setup
+        from clipup.executors.jobs import Setup
+        from clipup.executors.processes import ProcessTransport
+        from clipup.executors.ray import RayTransport
         from clipup.policies import Normalizer
 
         task = Task(work.env, engine="gymnasium", max_episode_steps=work.max_episode_steps)
-        setup = Setup(task, work.policy, 256, collect_moments=True)
+        setup = Setup(task, work.policy, collect_moments=True)
         self.workers, self.where, self.busy = workers, where, 0.0
         self.executor: Any
         if where == "inline":
-            self.executor = InlineExecutor(task, work.policy, collect_moments=True, threads=1)
+            self.executor = InlineExecutor(setup, threads=1)
         else:
-            crew = ProcessCrew(setup, workers) if where == "processes" else RayCrew(setup, workers=workers)
-            self._listen(crew)
-            self.executor = CrewExecutor(crew, task)
-        network = self.executor.network
+            transport = (
+                ProcessTransport(setup, workers) if where == "processes" else RayTransport(setup, workers=workers)
+            )
+            self._listen(transport)
+            self.executor = DistributedExecutor(transport, task)
+        network = self.executor.description.network
         self.search = PGPE(dimension=network.parameter_count, population_size=work.population, max_speed=0.1, seed=1)
         self.normalizer = Normalizer(network.observation_size)
 
-    def _listen(self, crew: Any) -> None:
-        from clipup.executors.crew import Finished
+    def _listen(self, transport: Any) -> None:
+        from clipup.executors.scheduler import Finished
 
-        wait = crew.wait
+        wait = transport.wait
 
         def listening(seconds: float) -> Sequence[object]:
             events = wait(seconds)
             self.busy += sum(event.seconds for event in events if isinstance(event, Finished))
             return events
 
-        crew.wait = listening
+        transport.wait = listening
 
     def measure(self) -> dict[str, float]:
         """One generation: evaluation, update, statistics."""

@@ -30,7 +30,7 @@ from clipup.runs.records import read_records
 from clipup.runs.resolve import resolve
 from clipup.runs.rundir import RunDirectory
 from clipup.training.api import proceed, start
-from clipup.tuning import Progress, SearchSettings, tune
+from clipup.tuning import TrialProgress, TuningSettings, tune
 from clipup.tuning.trials import run_value
 
 TASKS: dict[str, dict[str, object]] = {
@@ -85,10 +85,10 @@ def main() -> int:
     config, _ = resolve(TASKS[arguments.task])
     folder = arguments.work / arguments.task
 
-    def show(progress: Progress) -> None:
+    def show(progress: TrialProgress) -> None:
         print(f"{progress.spent:5.1f} runs: {progress.point} seed {progress.seed} -> {progress.value:.4g}", flush=True)
 
-    found = tune(config, folder / "tune", settings=SearchSettings(budget=20), report=show)
+    found = tune(config, folder / "tune", settings=TuningSettings(budget=20), report=show)
     check = mean_of_runs(found.config, folder / "check", CHECK_SEED)
     grid = {
         speed: mean_of_runs(replace(config, max_speed=speed), folder / "grid", GRID_SEED)

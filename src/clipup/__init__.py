@@ -10,6 +10,7 @@ from clipup.searches import (
     Batch,
     GenerationSummary,
     OptimizationResult,
+    Search,
     candidates,
     centered_rank,
     maximize,
@@ -36,6 +37,7 @@ __all__ = [
     "HeavyBall",
     "OptimizationResult",
     "Optimizer",
+    "Search",
     "TrainingResult",
     "candidates",
     "centered_rank",
@@ -47,7 +49,7 @@ __all__ = [
     "train",
 ]
 
-# What knows environments and files is imported when it is first asked for, so that `import clipup` stays numpy alone.
+# The parts that know environments and files are imported at first use, so that `import clipup` needs numpy alone.
 _LATER = {
     "TrainingResult": "clipup.training.api",
     "evaluate": "clipup.evaluation.evaluate",

@@ -55,6 +55,11 @@ class EnvironmentFault(ClipUpError, RuntimeError):
 class FileFault(ClipUpError, ValueError):
     """A file is unreadable, damaged, or of a format newer than this version of clipup."""
 
+    @classmethod
+    def of(cls, path: object, done: str, error: OSError) -> FileFault:
+        """Return the error for a `path` that cannot be ``"read"``, ``"written"`` or ``"made"`` (`done`)."""
+        return cls(f"{path}: cannot be {done}: {reason(error)}")
+
 
 class RunExists(ClipUpError, RuntimeError):
     """A run directory is already there and would be overwritten."""
@@ -68,3 +73,8 @@ def one_line(error: BaseException) -> str:
     """Return an exception of someone else's as one line of text."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def reason(error: OSError) -> str:
+    """Return what the operating system says went wrong, without the error number and the path."""
+    return error.strerror or str(error)

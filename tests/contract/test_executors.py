@@ -11,13 +11,13 @@ import pytest
 from clipup import PGPE
 from clipup.engines import Outcomes, Task
 from clipup.errors import EnvironmentFault, InvalidArgument, UnknownEnvironment
-from clipup.executors import Executor, crewed, make_executor
-from clipup.executors.crewed import CrewExecutor
+from clipup.executors import Executor, distributed, make_executor
+from clipup.executors.distributed import DistributedExecutor
 from clipup.executors.inline import InlineExecutor
-from clipup.executors.processes import ProcessCrew
-from clipup.executors.work import Setup
+from clipup.executors.jobs import Setup
+from clipup.executors.processes import ProcessTransport
 from clipup.policies import Statistics
-from clipup.searches.sampling import Batch
+from clipup.searches import GaussianBatch
 
 TASKS = {
     "gymnasium-linear": (Task("Pendulum-v1", engine="gymnasium", max_episode_steps=30), "linear-bias"),
@@ -28,12 +28,11 @@ Make = Callable[[Task, str], Executor]
 
 
 def inline(task: Task, policy: str) -> Executor:
-    return InlineExecutor(task, policy, collect_moments=True, lanes=LANES, threads=1)
+    return InlineExecutor(Setup(task, policy, collect_moments=True, lanes=LANES), threads=1)
 
 
 def processes(task: Task, policy: str) -> Executor:
-    setup = Setup(task, policy, LANES, collect_moments=True)
-    return CrewExecutor(ProcessCrew(setup, 2), task)
+    return DistributedExecutor(ProcessTransport(Setup(task, policy, collect_moments=True, lanes=LANES), 2), task)
 
 
 def ray(task: Task, policy: str) -> Executor:
@@ -52,7 +51,7 @@ def make(request: pytest.FixtureRequest) -> Make:
 
 @pytest.fixture(scope="module", params=TASKS)
 def pair(request: pytest.FixtureRequest, make: Make) -> Iterator[tuple[Executor, Executor]]:
-    """The executor under test, and a new one in this process."""
+    """Yield the executor under test, and a new one in this process."""
     task, policy = TASKS[request.param]
     tested, own = make(task, policy), inline(task, policy)
     yield tested, own
@@ -62,11 +61,13 @@ def pair(request: pytest.FixtureRequest, make: Make) -> Iterator[tuple[Executor,
 
 
 def search_for(executor: Executor, population: int = 40) -> PGPE:
-    return PGPE(dimension=executor.network.parameter_count, population_size=population, max_speed=0.2, seed=11)
+    return PGPE(
+        dimension=executor.description.network.parameter_count, population_size=population, max_speed=0.2, seed=11
+    )
 
 
 def statistics_for(executor: Executor) -> Statistics:
-    size = executor.network.observation_size
+    size = executor.description.network.observation_size
     return Statistics(np.linspace(-0.5, 0.5, size), np.linspace(0.5, 2.0, size))
 
 
@@ -83,9 +84,8 @@ def same(one: Outcomes, other: Outcomes) -> bool:
 
 def test_it_tells_what_it_runs(pair: tuple[Executor, Executor]) -> None:
     tested, own = pair
-    assert (tested.network, tested.engine) == (own.network, own.engine)
-    assert tested.actions == own.actions
-    assert tested.description
+    assert tested.description == own.description
+    assert tested.place
 
 
 @pytest.mark.parametrize("normalized", [False, True])
@@ -117,20 +117,21 @@ def test_what_is_begun_early_never_shows(pair: tuple[Executor, Executor]) -> Non
     tested, own = pair
     batch = search_for(own, 12).batch()
 
-    def at(generation: int, start: int) -> Batch:
+    def at(generation: int, start: int) -> GaussianBatch:
         return dataclasses.replace(batch, generation=generation, start=start, stop=start + 12)
 
     for generation, batches in enumerate([3, 1, 2]):
         for number in range(batches):
-            asked, following = at(generation, 12 * number), at(generation, 12 * number + 12)
+            asked = at(generation, 12 * number)
+            following = asked.until(asked.stop + 12)
             assert same(tested.evaluate(asked, None, following=following), own.evaluate(asked, None))
 
 
 def test_gradients_are_summed_to_the_same_bits(
     pair: tuple[Executor, Executor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crewed, "SUMMED_BY_WORKERS", 0)
-    monkeypatch.setattr(crewed, "WINDOW_BYTES", 2000)
+    monkeypatch.setattr(distributed, "SUMMED_BY_WORKERS", 0)
+    monkeypatch.setattr(distributed, "WINDOW_BYTES", 2000)
     tested, own = pair
     one, other = search_for(own, 700), search_for(own, 700)
     for search, executor in ((one, tested), (other, own)):

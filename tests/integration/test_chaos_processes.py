@@ -22,10 +22,11 @@ from clipup import PGPE
 from clipup.engines import Outcomes, Task
 from clipup.errors import EnvironmentFault, InvalidArgument, NoProcesses
 from clipup.executors import Executor, make_executor
-from clipup.executors.crewed import CrewExecutor
+from clipup.executors.distributed import DistributedExecutor
 from clipup.executors.inline import InlineExecutor
+from clipup.executors.jobs import Setup
 from clipup.policies import Statistics
-from clipup.searches.sampling import Batch
+from clipup.searches import Batch
 
 SOURCE = str(Path(__file__).parents[2] / "src")
 ENVIRONMENTS = str(Path(__file__).parents[1] / "environments")
@@ -54,7 +55,7 @@ def shared_memory() -> set[str]:
 class Besieged:
     """An executor one of whose workers is shot during each evaluation, at a random moment."""
 
-    def __init__(self, executor: CrewExecutor, seed: int) -> None:
+    def __init__(self, executor: DistributedExecutor, seed: int) -> None:
         self._executor = executor
         self._dice = random.Random(seed)
         self.shots = 0
@@ -83,7 +84,7 @@ def run_besieged(run: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str,
 
     def make(*arguments: object, **options: object) -> Executor:
         executor = make_executor(*arguments, **options)  # type: ignore[arg-type]
-        assert isinstance(executor, CrewExecutor)
+        assert isinstance(executor, DistributedExecutor)
         besieged.append(Besieged(executor, seed))
         return besieged[0]  # type: ignore[return-value]
 
@@ -116,7 +117,7 @@ def evaluate(task: Task, *, timeout: float | None = None, workers: int = 2) -> t
     """One batch of a one-parameter policy, by processes and in this process."""
     search = PGPE(dimension=1, population_size=24, max_speed=0.2, stdev=1.0, seed=1)
     options = {**task.env_options, "how": "", "above": 1e9}
-    own = InlineExecutor(Task(task.env, env_options=options), "linear", collect_moments=False)
+    own = InlineExecutor(Setup(Task(task.env, env_options=options), "linear", collect_moments=False))
     tested = make_executor(task, "linear", collect_moments=False, workers=workers, episode_timeout=timeout)
     try:
         return tested.evaluate(search.batch(), None), own.evaluate(search.batch(), None)
@@ -302,6 +303,6 @@ def test_where_workers_cannot_be_started_one_process_does(how: str, tmp_path: Pa
     assert "running in one process" in done.stderr
 
 
-def test_a_time_limit_that_nobody_would_keep_is_refused() -> None:
+def test_a_time_limit_is_refused_if_episodes_run_in_threads() -> None:
     with pytest.raises(InvalidArgument, match="EnvPool's environments run in threads"):
         make_executor(Task("CartPole-v1"), "linear", collect_moments=False, episode_timeout=1.0)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import clipup
+from clipup.engines.envpool.entry import EnvPoolEntry
 
 RUNS = {
     "gymnasium": {
@@ -53,10 +54,10 @@ def expected(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.fixture
-def always_a_crew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """EnvPool brings its threads, and is not given processes; here it is."""
-    monkeypatch.setattr("clipup.executors.selection.envpool_refusal", lambda task: ValueError())
-    monkeypatch.setattr("clipup.executors.selection.SINGLE", 0)
+def always_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run in processes even EnvPool, which has threads of its own, and even a single worker."""
+    monkeypatch.setattr(EnvPoolEntry, "own_threads", False)
+    monkeypatch.setattr("clipup.executors.selection.FEWEST_PROCESSES", 1)
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -65,7 +66,7 @@ def test_a_run_has_the_same_bytes_wherever_it_is_computed(
     place: str,
     tmp_path: Path,
     request: pytest.FixtureRequest,
-    always_a_crew: None,
+    always_processes: None,
 ) -> None:
     if "cluster" in PLACES[place]:
         request.getfixturevalue("ray_session")
@@ -75,7 +76,7 @@ def test_a_run_has_the_same_bytes_wherever_it_is_computed(
 
 
 def test_a_run_that_moves_from_place_to_place_has_the_same_bytes(
-    expected: tuple[str, dict[str, bytes]], tmp_path: Path, ray_session: None, always_a_crew: None
+    expected: tuple[str, dict[str, bytes]], tmp_path: Path, ray_session: None, always_processes: None
 ) -> None:
     name, bytes_of = expected
     if name != "gymnasium":

@@ -13,8 +13,8 @@ import pytest
 
 from clipup.cli.main import main
 from clipup.reproduction.experiments import EXPERIMENTS, experiment_named
+from clipup.reproduction.planned_runs import plan
 from clipup.reproduction.results import read_results
-from clipup.reproduction.runs import plan
 from clipup.reproduction.schedule import Schedule
 from clipup.runs.rundir import RunDirectory
 

@@ -119,4 +119,4 @@ def test_too_much_memory_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_no_name_is_no_name(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "--run needs the name" in refused([*TRAIN, "--run", ""], capsys)
+    assert "run needs the name" in refused([*TRAIN, "--run", ""], capsys)

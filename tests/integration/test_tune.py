@@ -135,18 +135,18 @@ def test_a_directory_of_other_settings_is_refused(finished: Path, capsys: pytest
 
 def test_further_settings_are_tuned_only_when_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tune", ENV, *FLAGS, "--also", "momentum", "--run", str(tmp_path / "no")]) == 2
-    assert "only radius_factor and step_ratio" in capsys.readouterr().err
+    assert "only radius_factor and step_ratio can be tuned" in capsys.readouterr().err
     answer = tune(tmp_path / "also", capsys, "--also", "radius_factor", "--budget", "7")
     names = {name for standing in answer["standings"] for name in standing}
     assert "max_speed" in names
     assert any("radius_factor" in path.name for path in (tmp_path / "also" / "trials").iterdir())
 
 
-def test_the_picture_has_a_dot_for_every_trial(
+def test_the_figure_has_a_dot_for_every_trial(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     drawn: list[object] = []
-    monkeypatch.setattr(sys.modules["clipup.tuning.tune"], "write_picture", lambda dots, *rest: drawn.extend(dots))
+    monkeypatch.setattr(sys.modules["clipup.tuning.tune"], "write_figure", lambda dots, *rest: drawn.extend(dots))
     tune(tmp_path / "also", capsys, "--also", "radius_factor", "--budget", "8")
     assert len(drawn) == len(list((tmp_path / "also" / "trials").iterdir()))
 
@@ -155,8 +155,8 @@ def test_the_picture_has_a_dot_for_every_trial(
     ("flags", "words"),
     [
         (["--low", "0"], "0 < low < high"),
-        (["--budget", "1"], "too little"),
-        (["--generations", "none"], "set"),
+        (["--budget", "1"], "needs a budget of at least"),
+        (["--generations", "none"], "generations must be at least 2"),
     ],
 )
 def test_what_cannot_work_is_refused_in_one_line(

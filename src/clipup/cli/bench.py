@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import dataclasses
 
-from clipup.cli.arguments import add_output_flags, take_env_options, whole_number
+from clipup.cli.arguments import add_env_options, add_output_flags, whole_number
 from clipup.cli.output import print_json, say
+from clipup.engines import Task, registry
+from clipup.engines.bench import measure
 
-DESCRIPTION = """Measure how fast this machine trains on ENV, beside the simulator alone with nothing around it.
+DESCRIPTION = """Measure how fast this machine trains on ENV, and how fast the simulator alone is.
 
-Both run by turns in one process, so their ratio means something on a busy machine too, where the times alone do not."""
+Both run in turns in one process. So their ratio means something even on a busy machine, where the speeds do not."""
 EXAMPLES = """examples:
   clipup bench LunarLanderContinuous-v3
   clipup bench Humanoid-v4 --policy mlp:64 --workers 2 --json"""
@@ -22,28 +24,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("env", metavar="ENV", help="id of an environment, or module:id")
     parser.add_argument("--policy", default="linear-bias", metavar="TEXT", help="as in train (default: linear-bias)")
     parser.add_argument("--population", type=whole_number, default=200, metavar="N", help="candidates (default: 200)")
-    parser.add_argument("--lanes", type=whole_number, metavar="N", help="simulators side by side")
+    parser.add_argument("--lanes", type=whole_number, metavar="N", help="simulators in parallel")
     parser.add_argument("--workers", type=whole_number, metavar="N", help="threads (default: all)")
-    parser.add_argument("--engine", default="auto", metavar="NAME", help="auto, envpool or gymnasium")
-    parser.add_argument("--seconds", type=float, default=4.0, metavar="X", help="at least, for each measurement")
+    parser.add_argument("--engine", default="auto", metavar="|".join(registry.names()), help="what runs it")
+    parser.add_argument("--seconds", type=float, default=4.0, metavar="X", help="of each measurement (default: 4)")
     parser.add_argument("--repeats", type=whole_number, default=3, metavar="N", help="measurements (default: 3)")
-    parser.add_argument("--env.KEY", metavar="VALUE", dest="unused", help="option KEY of the environment")
+    add_env_options(parser)
     add_output_flags(parser)
-
-
-def prepare(words: list[str]) -> tuple[list[str], dict[str, object]]:
-    """Take ``--env.KEY VALUE`` out before argparse sees the words."""
-    from clipup.runs.toml import parse_value
-
-    rest, options = take_env_options(words)
-    return rest, {"env_options": {name: parse_value(text) for name, text in options.items()}}
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure."""
-    from clipup.engines import Task
-    from clipup.engines.bench import measure
-
     found = measure(
         Task(arguments.env, env_options=arguments.env_options, engine=arguments.engine),
         network=arguments.policy,
@@ -57,7 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
         print_json(dataclasses.asdict(found))
         return 0
     if not arguments.quiet:
-        place = f"{found.threads} threads, {found.lanes} lanes" if found.engine == "envpool" else "in this process"
+        threads = registry.entry(found.engine).own_threads
+        place = f"{found.threads} threads, {found.lanes} lanes" if threads else "in this process"
         say(f"{found.environment} with {found.engine} ({found.reason}), {place}")
     say(f"simulator alone  {found.simulator_steps_per_second:>12,.0f} steps/s")
     say(f"training         {found.our_steps_per_second:>12,.0f} steps/s")

@@ -1,4 +1,4 @@
-"""``clipup diagnose``, and the words that `train` ends with."""
+"""``clipup diagnose``, and the lines about findings that `train` and `tune` end with."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from collections.abc import Sequence
 
 from clipup.cli.arguments import add_output_flags, run_paths
 from clipup.cli.output import print_json, say
-from clipup.diagnosis import Finding, diagnose
+from clipup.diagnosis import Finding
 
-DESCRIPTION = """What is wrong with a run, from its records alone: in plain sentences, with the numbers behind them and
-what to change by how much. Says nothing about a run in health."""
+DESCRIPTION = """Find out what is wrong with a run, from its records alone.
+
+Each finding is a plain sentence with the numbers behind it, and says what to change to which value. A healthy run has
+no findings."""
 EXAMPLES = """examples:
   clipup diagnose runs/LunarLanderContinuous-v3-1
   clipup diagnose runs --json"""
@@ -20,24 +22,20 @@ EXAMPLES = """examples:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="run directories, or directories that hold some")
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="run directories, or directories that contain some")
     add_output_flags(parser, quiet=False)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Diagnose each run."""
-    from clipup.report.runs import find_runs, load_run
+    from clipup.report.loading import load_run
+    from clipup.runs.rundir import find_runs
 
     entries: list[dict[str, object]] = []
     for path in find_runs(run_paths(arguments.runs)):
         loaded = load_run(path)
-        problems = list(loaded.problems)
-        try:
-            findings = diagnose(loaded.records, loaded.config)
-        except Exception as error:
-            # Damage in one run's records must not keep the others from being diagnosed.
-            findings = []
-            problems.append(f"cannot be diagnosed: {type(error).__name__}: {error}")
+        findings, failure = loaded.diagnose()
+        problems = [*loaded.problems, *failure]
         entries.append(
             {
                 "run": str(path),
@@ -47,11 +45,11 @@ def run(arguments: argparse.Namespace) -> int:
             }
         )
         if not arguments.json:
-            # A directory's name need not be text.
+            # A directory's name may not be valid text.
             say(f"{path}: {len(loaded.records)} generations".encode("utf-8", "replace").decode("utf-8"))
             for problem in problems:
                 say(textwrap.indent(textwrap.fill(f"unreadable: {problem}", 110), "  "))
-            nothing = "nothing wrong that the records show" if loaded.records else "no records to go by"
+            nothing = "nothing wrong in the records" if loaded.records else "no records"
             for line in finding_lines(findings) or [f"  {nothing}"]:
                 say(line)
     if arguments.json:

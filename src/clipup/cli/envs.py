@@ -6,14 +6,16 @@ import argparse
 
 from clipup.cli.arguments import add_output_flags
 from clipup.cli.output import print_json, say, table
+from clipup.engines import registry
 from clipup.errors import MissingDependency, UnknownEnvironment
-from clipup.runs.suggestions import nearest
+from clipup.suggestions import nearest
 
-DESCRIPTION = """List the environments that are known here, and the engine that would run each.
+DESCRIPTION = """List the environments that are known here, and the engine that runs each with --engine auto.
 
-EnvPool steps whole batches in C++ threads and is taken where it has the task; Gymnasium runs the rest. Any other
-Gymnasium environment works as module:EnvId, which imports the module first. What is trained on must observe a vector of
-numbers; clipup train refuses the others (images, dictionaries) before it begins."""
+{engines}
+
+Any other Gymnasium environment works as module:EnvId, which imports the module first. Training needs observations that
+are a vector of numbers; clipup train refuses others (images, dictionaries) before it begins."""
 EXAMPLES = """examples:
   clipup envs                 (all)
   clipup envs walker          (those with "walker" in their name)
@@ -22,21 +24,22 @@ EXAMPLES = """examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
+    engines = "\n".join(f"  {entry.name:<10} {entry.summary}" for entry in registry.ENTRIES)
+    parser.description, parser.epilog = DESCRIPTION.format(engines=engines), EXAMPLES
     parser.add_argument("pattern", nargs="?", metavar="PATTERN", help="part of a name, or a pattern with * and ?")
     add_output_flags(parser, quiet=False)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """List environments."""
-    from clipup.engines.registry import envpool_ids, gymnasium_ids
     from clipup.runs.presets import preset_for, presets
 
-    in_envpool, in_gymnasium = set(envpool_ids()), set(gymnasium_ids())
-    if not in_envpool and not in_gymnasium:
-        raise MissingDependency.of("neither envpool nor gymnasium", extra="train")
+    known = {env for entry in registry.ENTRIES for env in entry.ids()}
+    if not known:
+        engines = " or ".join(entry.name for entry in registry.ENTRIES)
+        raise MissingDependency.of(f"a simulator ({engines})", extra="train")
     external = {task for preset in presets().values() for task in preset.tasks if ":" in task}
-    names = sorted(in_envpool | in_gymnasium | external, key=str.casefold)
+    names = sorted(known | external, key=str.casefold)
     found = [name for name in names if matches(name, arguments.pattern)]
     if not found:
         near = nearest(str(arguments.pattern), names)
@@ -45,18 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
     rows: list[dict[str, object]] = []
     for name in found:
         preset = preset_for(name)
-        rows.append(
-            {
-                "env": name,
-                "engine": "envpool" if name in in_envpool else "gymnasium",
-                "engines": [
-                    engine
-                    for engine, known in (("envpool", in_envpool), ("gymnasium", in_gymnasium | external))
-                    if name in known
-                ],
-                "preset": preset.name if preset else None,
-            }
-        )
+        engines = [entry.name for entry in registry.ENTRIES if entry.has(name)]
+        rows.append({"env": name, "engine": engines[0], "engines": engines, "preset": preset.name if preset else None})
     if arguments.json:
         print_json({"envs": rows})
     else:
@@ -66,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def matches(name: str, pattern: str | None) -> bool:
-    """Whether `name` holds `pattern`, or fits it where it has wildcards; letter case aside."""
+    """Return whether `name` contains `pattern`, or matches its wildcards; upper and lower case count as the same."""
     from fnmatch import fnmatchcase
 
     if pattern is None:

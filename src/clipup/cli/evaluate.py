@@ -6,35 +6,31 @@ import argparse
 import dataclasses
 import math
 
-from clipup.cli.arguments import add_output_flags, seed_number, take_env_options, whole_number
+from clipup.cli.arguments import add_output_flags, seed_number, whole_number
 from clipup.cli.output import print_json, say
 from clipup.cli.policies import add_policy_arguments, load
 
-DESCRIPTION = """Run a trained policy and say how good it is: mean, median, min, max and standard error of its returns.
+DESCRIPTION = """Run a trained policy and print the mean, median, min, max and standard error of its returns.
 
-The reward is the environment's own and so is the length of an episode, whatever training saw. The episodes belong to
---seed: the same command gives the same numbers."""
+Rewards and the length of an episode are the environment's own, even where training changed them. --seed fixes the
+episodes: the same command gives the same numbers."""
 
 EXAMPLES = """examples:
   clipup evaluate runs/LunarLanderContinuous-v3-1
   clipup evaluate policy.safetensors --episodes 100 --seed 7 --json
-  clipup evaluate runs/LunarLanderContinuous-v3-1 --env.enable_wind true      (how robust is it?)"""
+  clipup evaluate runs/LunarLanderContinuous-v3-1 --env.enable_wind true      (how robust it is)"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     add_policy_arguments(parser)
-    parser.add_argument("--episodes", type=whole_number, default=16, metavar="N", help="how many (default: 16)")
-    parser.add_argument("--seed", type=seed_number, default=0, metavar="N", help="which episodes (default: 0)")
+    parser.add_argument(
+        "--episodes", type=whole_number, default=16, metavar="N", help="number of episodes (default: 16)"
+    )
+    parser.add_argument("--seed", type=seed_number, default=0, metavar="N", help="fixes the episodes (default: 0)")
     parser.add_argument("--workers", type=whole_number, metavar="N", help="threads (default: all)")
     add_output_flags(parser)
-
-
-def prepare(words: list[str]) -> tuple[list[str], dict[str, object]]:
-    """Take ``--env.KEY VALUE`` out before argparse sees the words."""
-    rest, options = take_env_options(words)
-    return rest, {"env_options": options}
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -14,7 +14,7 @@ from clipup.runs.files import write_atomically
 DESCRIPTION = """Write a trained policy as one file.
 
   .safetensors   weights, observation statistics, action bounds and the task; clipup.load_policy reads it with numpy
-  .onnx          a graph from observation to action, normalization and clipping inside; runs wherever ONNX does"""
+  .onnx          a graph from observation to action, with normalization and clipping; runs wherever ONNX does"""
 EXAMPLES = """examples:
   clipup export runs/Walker2d-v4-1 -o walker.onnx
   clipup export runs/Walker2d-v4-1 --best -o walker.safetensors"""
@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.add_argument("policy", metavar="RUN_OR_POLICY", help="a run directory, or a policy file")
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="policy.onnx or policy.safetensors")
-    parser.add_argument("--best", action="store_true", help="of a run: its best evaluated policy, not its newest")
+    parser.add_argument("--best", action="store_true", help="the best evaluated policy of a run, not the newest")
     add_output_flags(parser)
 
 

@@ -8,8 +8,8 @@ import sys
 
 from clipup.cli.arguments import OneLineParser
 from clipup.cli.registry import COMMANDS
-from clipup.errors import ClipUpError, Diverged, EnvironmentFault
-from clipup.runs.suggestions import did_you_mean
+from clipup.errors import ClipUpError, Diverged, EnvironmentFault, InvalidArgument, reason
+from clipup.suggestions import did_you_mean
 
 USAGE_ERROR = 2
 RUN_FAILED = 1
@@ -18,8 +18,8 @@ RUN_FAILED = 1
 def main(words: list[str] | None = None) -> int:
     """Run the command that `words` (default: the command line) name; return the exit code.
 
-    0: done. 1: a run failed (the search diverged, every environment failed). 2: something given was wrong, or a file
-    could not be read or written. 130 and 143: stopped by Ctrl-C and SIGTERM.
+    0: done. 1: a run failed (the search diverged, every environment failed). 2: an argument was wrong, or a file could
+    not be read or written. 130, 143 and 129: stopped by Ctrl-C, SIGTERM and a closed terminal.
     """
     words = sys.argv[1:] if words is None else words
     for stream in (sys.stdout, sys.stderr):
@@ -30,7 +30,7 @@ def main(words: list[str] | None = None) -> int:
     except (Diverged, EnvironmentFault) as error:
         return _complain(error, RUN_FAILED)
     except BrokenPipeError:
-        # Somebody closed our output, as `| head` does; Python would complain once more while flushing at exit.
+        # The reader of our output is gone, as after `| head`; Python would complain again while flushing at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (ClipUpError, OSError, UnicodeError) as error:
@@ -58,22 +58,11 @@ def _dispatch(words: list[str]) -> int:
     command = next((command for command in COMMANDS if command.name == words[0]), None)
     if command is None:
         names = [known.name for known in COMMANDS]
-        from clipup.errors import InvalidArgument
-
         raise InvalidArgument(f"unknown command {words[0]!r}{did_you_mean(words[0], names)} (see: clipup --help)")
     module = command.load()
     parser = OneLineParser(f"clipup {command.name}")
     module.configure(parser)
-    rest = words[1:]
-    prepare = getattr(module, "prepare", None)
-    if prepare is not None:
-        rest, extra = prepare(rest)
-        arguments = parser.parse_all(rest)
-        for name, value in extra.items():
-            setattr(arguments, name, value)
-    else:
-        arguments = parser.parse_all(rest)
-    return module.run(arguments)
+    return module.run(parser.parse_all(words[1:]))
 
 
 def overview() -> str:
@@ -96,6 +85,6 @@ start here:
 def _complain(error: BaseException, code: int) -> int:
     text = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, OSError) and not isinstance(error, ClipUpError):
-        text = f"{error.filename or 'file system'}: {error.strerror or error}"
+        text = f"{error.filename or 'file system'}: {reason(error)}"
     sys.stderr.write(f"clipup: {text}\n")
     return code

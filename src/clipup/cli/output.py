@@ -11,7 +11,7 @@ from clipup.tracking import Tracker
 
 
 def print_json(values: Mapping[str, object]) -> None:
-    """One object on standard output; numbers that JSON cannot spell become null."""
+    """Print one JSON object; numbers that JSON cannot spell become null."""
     sys.stdout.write(json.dumps(_plain(values), allow_nan=False) + "\n")
 
 
@@ -26,13 +26,13 @@ def _plain(value: object) -> object:
 
 
 def say(text: str) -> None:
-    """One line on standard output."""
+    """Print one line on standard output."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
 def note(text: str) -> None:
-    """One line on standard error."""
+    """Print one line on standard error."""
     sys.stderr.write(text + "\n")
     sys.stderr.flush()
 
@@ -45,7 +45,10 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def displays(*, quiet: bool, json_output: bool) -> list[Tracker]:
-    """The display for a run: live at a terminal, lines elsewhere, none when quiet. JSON keeps standard output free."""
+    """The display for a run: live at a terminal, lines elsewhere, messages only when quiet.
+
+    With `json_output` it goes to standard error, so that standard output holds the JSON alone.
+    """
     if quiet:
         from clipup.tracking.terminal import WarningDisplay
 

@@ -1,29 +1,28 @@
-"""What the commands that take a trained policy share."""
+"""The arguments of the commands that take a trained policy, and how they find it."""
 
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from pathlib import Path
-from typing import cast
 
+from clipup.cli.arguments import add_env_options
 from clipup.engines import Task
-from clipup.engines.task import EngineName
 from clipup.errors import InvalidArgument
 from clipup.export.policy import PolicyTask, policy_file, read_policy
 from clipup.policies import Policy
-from clipup.runs.toml import parse_value
+from clipup.runs.config import ENGINES
 from clipup.runs.trust import check_import
 
 
 def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the policy, and what may be said about its environment."""
+    """Add the policy and the flags about its environment."""
     parser.add_argument("policy", metavar="RUN_OR_POLICY", help="a run directory, or a policy file")
-    parser.add_argument("--best", action="store_true", help="of a run: its best evaluated policy, not its newest")
-    group = parser.add_argument_group("the environment")
-    group.add_argument("--env", metavar="ENV", help="another environment than the one it was trained on")
-    group.add_argument("--engine", metavar="auto|envpool|gymnasium", help="what runs it (default: as in training)")
-    group.add_argument("--env.KEY", metavar="VALUE", dest="unused", help="option KEY of the environment")
+    parser.add_argument("--best", action="store_true", help="the best evaluated policy of a run, not the newest")
+    group = add_env_options(parser)
+    group.add_argument("--env", metavar="ENV", help="use this environment instead of the one it was trained on")
+    group.add_argument(
+        "--engine", metavar="|".join(ENGINES), help="what runs the environment (default: as in training)"
+    )
     group.add_argument("--import", dest="imports", metavar="MODULE", action="append", default=[],
                        help="module that the environment named in the file may import")  # fmt: skip
 
@@ -43,8 +42,6 @@ def load(arguments: argparse.Namespace) -> tuple[Policy, Task, Path]:
 
 def make_task(described: PolicyTask, env: str, arguments: argparse.Namespace) -> Task:
     """The task as described, with what was given on the command line."""
-    given = cast("dict[str, str]", getattr(arguments, "env_options", {}))
-    options = {**described.env_options, **{name: parse_value(text) for name, text in given.items()}}
+    options = {**described.env_options, **arguments.env_options}
     engine = arguments.engine or described.engine
-    task = Task(env=env, env_options=options, rescale_actions=described.rescale_actions)
-    return dataclasses.replace(task, engine=cast(EngineName, engine))
+    return Task(env=env, env_options=options, engine=engine, rescale_actions=described.rescale_actions)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from clipup.cli.arguments import add_output_flags, seed_number, take_env_options, whole_number
+from clipup.cli.arguments import add_output_flags, seed_number, whole_number
 from clipup.cli.output import print_json, say
 from clipup.cli.policies import add_policy_arguments, load
 from clipup.errors import InvalidArgument
 
-DESCRIPTION = """Record a video of a trained policy. Needs no screen.
+DESCRIPTION = """Record a video of a trained policy. No screen is needed.
 
-Episode i of --seed S is the same one that `clipup evaluate --seed S` runs as its i-th."""
+Episode i with --seed S is the i-th episode of `clipup evaluate --seed S`."""
 EXAMPLES = """examples:
   clipup record runs/LunarLanderContinuous-v3-1 -o lander.mp4
   clipup record runs/Walker2d-v4-1 --best -o walker.gif --max-seconds 8
@@ -24,16 +24,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     add_policy_arguments(parser)
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="video.mp4 or video.gif")
-    parser.add_argument("--episodes", type=whole_number, default=1, metavar="N", help="how many (default: 1)")
-    parser.add_argument("--seed", type=seed_number, default=0, metavar="N", help="which episodes (default: 0)")
-    parser.add_argument("--max-seconds", type=float, metavar="X", help="cut each episode after so long")
+    parser.add_argument("--episodes", type=whole_number, default=1, metavar="N", help="number of episodes (default: 1)")
+    parser.add_argument("--seed", type=seed_number, default=0, metavar="N", help="fixes the episodes (default: 0)")
+    parser.add_argument("--max-seconds", type=float, metavar="X", help="cut each episode after X seconds")
     add_output_flags(parser)
-
-
-def prepare(words: list[str]) -> tuple[list[str], dict[str, object]]:
-    """Take ``--env.KEY VALUE`` out before argparse sees the words."""
-    rest, options = take_env_options(words)
-    return rest, {"env_options": options}
 
 
 def run(arguments: argparse.Namespace) -> int:

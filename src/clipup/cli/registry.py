@@ -1,6 +1,6 @@
-"""The commands. A new one is a line here and a module with `configure(parser)` and `run(arguments) -> int`.
+"""The commands. A new one is a line here, and a module with `configure(parser)` and `run(arguments) -> int`.
 
-Modules are imported only when their command is called, so `clipup --help` stays quick whatever they need.
+A module is imported only when its command is called, so `clipup --help` is always quick.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ class CommandModule(Protocol):
         ...
 
     def run(self, arguments: argparse.Namespace) -> int:
-        """Do it; return the exit code."""
+        """Run the command; return the exit code."""
         ...
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command's name, what it is for in one line, and where it is."""
+    """The name of a command, its purpose in one line, and its module."""
 
     name: str
     summary: str
@@ -39,15 +39,15 @@ class Command:
 COMMANDS = (
     Command("train", "train a policy on an environment", "clipup.cli.train"),
     Command("resume", "go on with a run, or give it more generations", "clipup.cli.resume"),
-    Command("evaluate", "how good a trained policy is, on the environment's own reward", "clipup.cli.evaluate"),
-    Command("record", "a video of a trained policy", "clipup.cli.record"),
-    Command("export", "a trained policy as ONNX or safetensors", "clipup.cli.export"),
-    Command("envs", "which environments there are, and what runs them", "clipup.cli.envs"),
-    Command("runs", "a table of runs: task, generation, score, state", "clipup.cli.runs"),
-    Command("report", "one page about runs: curves, diagnosis, configurations", "clipup.cli.report"),
-    Command("watch", "the same page, live, for runs in progress", "clipup.cli.watch"),
-    Command("diagnose", "what is wrong with a run, and what to change", "clipup.cli.diagnose"),
+    Command("evaluate", "measure a trained policy on the environment's own reward", "clipup.cli.evaluate"),
+    Command("record", "record a video of a trained policy", "clipup.cli.record"),
+    Command("export", "write a trained policy as ONNX or safetensors", "clipup.cli.export"),
+    Command("envs", "list environments and what runs them", "clipup.cli.envs"),
+    Command("runs", "list runs: task, generation, score, state", "clipup.cli.runs"),
+    Command("report", "write one page about runs: curves, diagnosis, settings", "clipup.cli.report"),
+    Command("watch", "show the same page live, for runs in progress", "clipup.cli.watch"),
+    Command("diagnose", "find what is wrong with a run, and what to change", "clipup.cli.diagnose"),
     Command("tune", "find max_speed for a task", "clipup.cli.tune"),
-    Command("bench", "how fast this machine rolls out an environment", "clipup.cli.bench"),
-    Command("reproduce", "an experiment of the paper, beside its published values", "clipup.cli.reproduce"),
+    Command("bench", "measure how fast this machine trains on an environment", "clipup.cli.bench"),
+    Command("reproduce", "repeat an experiment of the paper and compare it", "clipup.cli.reproduce"),
 )

@@ -4,77 +4,70 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import cast
 
 from clipup.cli.arguments import add_output_flags, run_paths, whole_number
 from clipup.cli.output import note, print_json, say
 
-DESCRIPTION = """One page about one run, or many side by side: curves, diagnosis, configurations, how to repeat each.
+DESCRIPTION = """Write one page about one run or many: curves, diagnosis, settings, and how to repeat each run.
 
 The page is a single file. It needs no network and no server: mail it, print it, open it on a phone. Runs that differ
-only by seed are drawn as their median with the band between the quartiles. A run that is broken, or still going, is
+only by seed are drawn as their median, with a band between the quartiles. A run that is damaged or still going is
 shown as far as it can be read."""
 EXAMPLES = """examples:
   clipup report runs/LunarLanderContinuous-v3-1
   clipup report runs -o comparison.html                 (every run below runs/)
   clipup report runs/a runs/b --figures figures         (also PNG and SVG files)
-  clipup report runs --figures figures --axis time      (... over training time)
-  clipup report runs/a --video                          (with the trained policy at work)"""
+  clipup report runs --figures figures --axis time      (the same over training time)
+  clipup report runs/a --video                          (with a video of the trained policy)"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
+    from clipup.report.charts import AXES
+
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="run directories, or directories that hold some")
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="run directories, or directories that contain some")
     parser.add_argument("-o", "--output", default="report.html", metavar="FILE", help="default: report.html")
-    parser.add_argument("--figures", metavar="DIR", help="also write each chart as PNG and SVG")
-    parser.add_argument("--axis", choices=("interactions", "generations", "time"), default="interactions",
-                        help="axis of the figures (the page can switch)")  # fmt: skip
+    parser.add_argument("--figures", metavar="DIR", help="also write each chart as PNG and SVG into DIR")
+    parser.add_argument(
+        "--axis", choices=AXES, default=AXES[0], help="horizontal axis of the figures (the page has a switch)"
+    )
     parser.add_argument("--video", type=whole_number, nargs="?", const=1, default=0, metavar="N",
-                        help="embed videos of the N best policies (default 1)")  # fmt: skip
+                        help="embed videos of the N best policies (without N: 1)")  # fmt: skip
     add_output_flags(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the page."""
-    from clipup.report.figures import write_figures
-    from clipup.report.model import page_data
-    from clipup.report.page import render_page
-    from clipup.report.runs import load_runs
-    from clipup.report.videos import embedded_videos
-    from clipup.runs.files import write_atomically
+    from clipup.report.render import write_report
 
-    runs, left_out = load_runs(run_paths(arguments.runs))
-    data = page_data(runs, left_out=left_out)
-    data["videos"] = embedded_videos(runs, limit=arguments.video, warn=note) if arguments.video > 0 else []
-    page = render_page(data).encode("utf-8")
-    output = Path(arguments.output)
-    write_atomically(output, page)
-    figures = write_figures(runs, Path(arguments.figures), axis=arguments.axis) if arguments.figures else []
-    if arguments.figures and not figures and not arguments.quiet:
+    written = write_report(
+        run_paths(arguments.runs),
+        Path(arguments.output),
+        figures=Path(arguments.figures) if arguments.figures else None,
+        axis=arguments.axis,
+        videos=arguments.video,
+        warn=note,
+    )
+    if not arguments.quiet and arguments.figures and not written.figures:
         note(f"{arguments.figures}: no figures: nothing was recorded over {arguments.axis}")
-    problems = page_problems(data)
     if arguments.json:
         print_json(
             {
-                "output": str(output),
-                "bytes": len(page),
-                "runs": [str(run.path) for run in runs],
-                "left_out": left_out,
-                "problems": problems,
-                "figures": [str(path) for path in figures],
+                "output": str(written.page),
+                "bytes": written.size,
+                "runs": [str(path) for path in written.runs],
+                "left_out": written.left_out,
+                "problems": written.problems,
+                "figures": [str(path) for path in written.figures],
             }
         )
         return 0
-    for path in problems if not arguments.quiet else ():
-        note(f"{path}: {'; '.join(problems[path])}")
-    beyond = f" ({left_out} more left out)" if left_out else ""
-    more = f", {len(figures)} figures in {arguments.figures}" if figures else ""
-    say(f"{output}: {len(runs)} run{'s' if len(runs) != 1 else ''}{beyond}, {len(page) / 1e6:.2f} MB{more}")
+    if not arguments.quiet:
+        for path, problems in written.problems.items():
+            note(f"{path}: {'; '.join(problems)}")
+    count = len(written.runs)
+    more = f" ({written.left_out} more left out)" if written.left_out else ""
+    figures = f", {len(written.figures)} figures in {arguments.figures}" if written.figures else ""
+    say(f"{written.page}: {count} run{'' if count == 1 else 's'}{more}, {written.size / 1e6:.2f} MB{figures}")
     return 0
-
-
-def page_problems(data: dict[str, object]) -> dict[str, list[str]]:
-    """What is wrong with each run in a page's data, by its path."""
-    runs = cast("list[dict[str, object]]", data["runs"])
-    return {str(run["path"]): cast("list[str]", run["problems"]) for run in runs if run["problems"]}

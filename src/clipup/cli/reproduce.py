@@ -9,21 +9,20 @@ from pathlib import Path
 
 from clipup.cli.arguments import add_output_flags, whole_number
 from clipup.cli.output import note, print_json, say, table
-from clipup.errors import FileFault
 from clipup.reproduction.experiments import EXPERIMENTS
-from clipup.reproduction.page import build_page
-from clipup.reproduction.reproduce import Reproduction, Request, reproduce
-from clipup.reproduction.schedule import Outcome, Progress
-from clipup.runs.files import write_atomically
+from clipup.reproduction.page import write_page
+from clipup.reproduction.reproduce import Reproduction, ReproductionRequest, reproduce
+from clipup.reproduction.schedule import ScheduleEnd, ScheduleProgress
 from clipup.runs.resolve import parse_flag
+from clipup.tracking.terminal import duration
 
-DESCRIPTION = """Run an experiment of the ClipUp paper and show it beside the published values.
+DESCRIPTION = """Run an experiment of the ClipUp paper and compare the results with the published values.
 
-Finished runs are kept and never repeated; stop at any time, and the same command goes on. Experiments with equal
-settings share their runs. Without a name: which experiments there are."""
+Finished runs are kept and never repeated. Stop it at any time: the same command continues. Experiments with equal
+settings share their runs. Without a name, the experiments are listed."""
 EXAMPLES = """examples:
   clipup reproduce fitness-scale
-  clipup reproduce fitness-scale --runs 2 --generations 5     a quick look
+  clipup reproduce fitness-scale --runs 2 --generations 5     (a quick look)
   clipup reproduce walker2d --group clipup --runs 1 --budget 60
   clipup reproduce --page docs/reproduction.md --results results"""
 LINE_SECONDS = 60.0
@@ -33,23 +32,31 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.add_argument("name", nargs="?", metavar="NAME", help=f"one of: {', '.join(EXPERIMENTS)}")
-    parser.add_argument("--runs", type=whole_number, metavar="N", help="runs of each group (default: as in the paper)")
-    parser.add_argument("--generations", type=whole_number, metavar="N", help="of each run (default: as in the paper)")
-    parser.add_argument("--group", action="append", default=[], metavar="G", help="only this group; may be repeated")
+    parser.add_argument("--runs", type=whole_number, metavar="N", help="runs per group (default: as in the paper)")
+    parser.add_argument(
+        "--generations", type=whole_number, metavar="N", help="generations per run (default: as in the paper)"
+    )
+    parser.add_argument(
+        "--group", action="append", default=[], metavar="G", help="run only this group; may be repeated"
+    )
     parser.add_argument(
         "--set", action="append", default=[], type=_setting, metavar="NAME=VALUE",
-        help="change a setting of every run, as for a smaller machine; no claim is judged then",
+        help="change a setting of every run, for example for a smaller machine; no claim is judged then",
     )  # fmt: skip
-    parser.add_argument("--budget", type=_minutes, metavar="MINUTES", help="stop after so long, with everything saved")
-    parser.add_argument("--jobs", type=whole_number, metavar="N", help="runs at a time (default: one a core)")
-    parser.add_argument("--cluster", metavar="ADDRESS", help="run on a cluster: ray, or an address of Ray")
+    parser.add_argument("--budget", type=_minutes, metavar="MINUTES", help="stop after this time; everything is saved")
+    parser.add_argument("--jobs", type=whole_number, metavar="N", help="runs at a time (default: one per core)")
+    parser.add_argument("--cluster", metavar="ADDRESS", help="run on a cluster: ray, or the address of a Ray cluster")
     parser.add_argument(
-        "--out", default="reproduction", metavar="DIR", help="where the runs live (default: reproduction)"
+        "--out", default="reproduction", metavar="DIR", help="directory of the runs (default: reproduction)"
     )
-    parser.add_argument("--results", metavar="DIR", help="where the JSON, figures and policies go (default: --out)")
-    parser.add_argument("--collect", action="store_true", help="make no run; tables and figures of what is there")
-    parser.add_argument("--no-figures", action="store_true", help="draw nothing (needs no matplotlib)")
-    parser.add_argument("--page", metavar="FILE", help="write the page about all result files in --results")
+    parser.add_argument(
+        "--results", metavar="DIR", help="directory of the result file, figures and policies (default: --out)"
+    )
+    parser.add_argument(
+        "--collect", action="store_true", help="make no run, only tables and figures of the runs that exist"
+    )
+    parser.add_argument("--no-figures", action="store_true", help="draw no figures, so that Matplotlib is not needed")
+    parser.add_argument("--page", metavar="FILE", help="write a Markdown page about all result files in --results")
     add_output_flags(parser)
 
 
@@ -63,18 +70,13 @@ def run(arguments: argparse.Namespace) -> int:
     elif arguments.page is None:
         _list(as_json=arguments.json)
     if arguments.page is not None:
-        page = Path(arguments.page)
-        if not results.is_dir():
-            raise FileFault(f"{results}: no such directory; result files are made by: clipup reproduce NAME")
-        if not any((results / f"{name}.json").is_file() for name in EXPERIMENTS):
-            raise FileFault(f"{results}: no result file in there; they are made by: clipup reproduce NAME")
-        write_atomically(page, build_page(results, page).encode("utf-8"))
-        say(f"wrote {page}")
+        write_page(results, Path(arguments.page))
+        say(f"wrote {arguments.page}")
     return code
 
 
 def _reproduce(arguments: argparse.Namespace, out: Path, results: Path) -> int:
-    request = Request(
+    request = ReproductionRequest(
         experiment=arguments.name,
         runs=arguments.runs,
         generations=arguments.generations,
@@ -94,7 +96,7 @@ def _reproduce(arguments: argparse.Namespace, out: Path, results: Path) -> int:
     if watch is _show_live:
         sys.stderr.write("\r\x1b[K")
     _report(done, json_output=arguments.json)
-    return _exit_code(done.outcome)
+    return _exit_code(done.end)
 
 
 def _report(done: Reproduction, *, json_output: bool) -> None:
@@ -108,21 +110,19 @@ def _report(done: Reproduction, *, json_output: bool) -> None:
     say("\n".join(f"wrote {path}" for path in done.files))
 
 
-def _exit_code(outcome: Outcome | None) -> int:
-    if outcome is None or outcome.reason == "complete":
+def _exit_code(end: ScheduleEnd | None) -> int:
+    if end is None or end.reason == "complete":
         return 0
-    for failure in outcome.failures:
+    for failure in end.failures:
         note(f"clipup: a run failed: {failure}")
-    if outcome.reason == "busy":
-        note(f"{outcome.finished} of {outcome.total} runs finished; another process works on the rest")
-    elif outcome.reason != "failed":
-        note(
-            f"stopped ({outcome.reason}) with {outcome.finished} of {outcome.total} runs finished; everything is "
-            "saved, and the same command goes on"
-        )
-    if outcome.reason == "interrupted":
+    finished = f"{end.finished} of {end.total} runs are finished"
+    if end.reason == "busy":
+        note(f"{finished}; another process is working on the rest")
+    elif end.reason != "failed":
+        note(f"stopped ({end.reason}): {finished}, everything is saved, and the same command continues")
+    if end.reason == "interrupted":
         return 130
-    return 1 if outcome.failures else 0
+    return 1 if end.failures else 0
 
 
 def _list(*, as_json: bool) -> None:
@@ -142,29 +142,25 @@ def _list(*, as_json: bool) -> None:
         else (name, "–", "–", entry.title)
         for name, entry in EXPERIMENTS.items()
     ]  # fmt: skip
-    say(table(("experiment", "runs", "generations", "what"), rows))
+    say(table(("experiment", "runs", "generations", "title"), rows))
 
 
-def _show_live(progress: Progress) -> None:
+def _show_live(progress: ScheduleProgress) -> None:
     sys.stderr.write(f"\r\x1b[K{_line(progress)}")
     sys.stderr.flush()
 
 
-def _show_line(progress: Progress) -> None:
+def _show_line(progress: ScheduleProgress) -> None:
     note(_line(progress))
 
 
-def _line(progress: Progress) -> str:
-    left = "?" if progress.remaining is None else _duration(progress.remaining)
+def _line(progress: ScheduleProgress) -> str:
+    left = "?" if progress.remaining is None else duration(progress.remaining)
     return (
         f"{progress.finished} of {progress.total} runs, generation {progress.generations} of "
-        f"{progress.generations_wanted}, {_duration(progress.seconds)} gone, {left} left: {', '.join(progress.running)}"
+        f"{progress.generations_wanted}, {duration(progress.seconds)} so far, {left} left: "
+        f"{', '.join(progress.running)}"
     )
-
-
-def _duration(seconds: float) -> str:
-    minutes = round(seconds / 60.0)
-    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else (f"{minutes} min" if minutes else "< 1 min")
 
 
 def _setting(text: str) -> tuple[str, str]:

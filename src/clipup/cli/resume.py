@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import argparse
+from typing import cast
 
 from clipup.cli.arguments import add_output_flags
-from clipup.cli.running import carry_out, comment
+from clipup.cli.running import carry_out
 from clipup.cli.train import add_setting_flags, given_settings
 from clipup.runs.config import CHANGEABLE, settings
-from clipup.training.api import change_config, check_limit, generations_made, proceed
+from clipup.runs.keywords import RunChanges
+from clipup.training.api import resume
 
 DESCRIPTION = """Go on with a run from its newest good checkpoint, to the same bits as if it had never stopped.
 
-Works after Ctrl-C, kill -9, a crash or a power cut. What fixes the results cannot be changed; limits and execution
-can, and are kept for the next time."""
+This works after Ctrl-C, kill -9, a crash or a power cut. Limits and execution can be changed, and the changes are kept.
+Settings that decide the results cannot."""
 
 EXAMPLES = """examples:
   clipup resume runs/Walker2d-v4-1
-  clipup resume runs/Walker2d-v4-1 --generations +200      (200 more than it was to have)
+  clipup resume runs/Walker2d-v4-1 --generations +200      (200 more than planned)
   clipup resume runs/Walker2d-v4-1 --generations 1000      (1000 in all)
   clipup resume runs/Walker2d-v4-1 --workers 8 --time-limit 2h"""
 
@@ -29,25 +31,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="a run directory")
     parser.add_argument("--import", dest="imports", metavar="MODULE", action="append", default=[],
                         help="module that the run's environment may import")  # fmt: skip
-    add_setting_flags(parser, [name for name in settings() if name in CHANGEABLE])
+    add_setting_flags(parser, [name for name in settings() if name in CHANGEABLE], default="as before")
     add_output_flags(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Resume."""
-    from clipup.runs.rundir import RunDirectory
-    from clipup.runs.trust import check_cluster, check_import
-
-    directory = RunDirectory(arguments.run)
-    config = directory.read_config()
-    more = arguments.generations
-    if isinstance(more, str) and more.startswith("+") and more[1:].isdecimal():
-        before = generations_made(directory) if config.generations is None else config.generations
-        arguments.generations = str(before + int(more[1:]))
-    given = given_settings(arguments)
-    changed = change_config(config, given)
-    check_limit(changed, directory)
-    check_import(changed.env, named=arguments.imports, source=str(directory.config_path))
-    check_cluster(changed.cluster, named="cluster" in given, source=str(directory.config_path))
-    head = comment(directory.path)
-    return carry_out(arguments, lambda trackers: proceed(changed, directory, trackers=trackers, comment=head))
+    more: int | None = None
+    text = arguments.generations or ""
+    if text.startswith("+") and text[1:].isdecimal():
+        more, arguments.generations = int(text[1:]), None
+    given = cast(RunChanges, given_settings(arguments))
+    return carry_out(
+        arguments,
+        lambda trackers: resume(
+            arguments.run, imports=arguments.imports, more_generations=more, trackers=trackers, **given
+        ),
+    )

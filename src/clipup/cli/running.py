@@ -1,12 +1,10 @@
-"""What `train` and `resume` share: the display while a run goes, and the words when it ends."""
+"""What `train` and `resume` share: the display while a run goes, and what is said when it ends."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 
 from clipup.cli.diagnose import finding_lines
 from clipup.cli.output import displays, print_json, say
@@ -25,7 +23,7 @@ def carry_out(arguments: argparse.Namespace, train: Callable[[list[Tracker]], Tr
     if arguments.json:
         print_json(as_json(result))
     elif code:
-        with contextlib.suppress(OSError):  # a closed terminal is what may have stopped it
+        with contextlib.suppress(OSError):  # a closed terminal may be what stopped the run
             say(f"stopped after generation {result.generation}, all saved; go on with: clipup resume {result.path}")
     else:
         more = [] if arguments.quiet else [*findings(result), next_steps(result)]
@@ -61,12 +59,12 @@ def ending(result: TrainingResult) -> str:
 
 
 def findings(result: TrainingResult) -> list[str]:
-    """What the records say is wrong with the run; no lines for one in health."""
+    """What the records say is wrong with the run; no lines where nothing is."""
     return finding_lines(diagnose(result.records, result.config))
 
 
 def next_steps(result: TrainingResult) -> str:
-    """What somebody may want to do next."""
+    """Commands that are useful next."""
     further = {
         "generations": f"--generations +{max(1, result.generation)}",
         "interactions": f"--total-interactions {2 * result.total_interactions}",
@@ -77,18 +75,4 @@ def next_steps(result: TrainingResult) -> str:
     return (
         f"next: clipup evaluate {result.path}   |   clipup record {result.path} -o video.mp4   |   "
         f"clipup resume {result.path} {further}"
-    )
-
-
-def comment(path: Path) -> str:
-    """The head of a run's config.toml."""
-    versions: list[str] = []
-    for library in ("clipup", "envpool", "gymnasium", "mujoco", "numpy"):
-        try:
-            versions.append(f"{library} {version(library)}")
-        except PackageNotFoundError:
-            continue
-    return (
-        f"The whole configuration of this run. Repeat it: clipup train --config {path / 'config.toml'} --run NEW\n"
-        f"Made with {', '.join(versions)}."
     )

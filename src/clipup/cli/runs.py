@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 from pathlib import Path
 
 from clipup.cli.arguments import add_output_flags
 from clipup.cli.output import print_json, say, table
 from clipup.errors import ClipUpError, FileFault
 from clipup.runs.records import Record, read_records
-from clipup.runs.rundir import RunDirectory
+from clipup.runs.rundir import RunDirectory, runs_below
 from clipup.tracking.terminal import count, number
 
-DESCRIPTION = "Show the runs under DIR: task, seed, generation, interactions, last and best score, state."
+DESCRIPTION = "List the runs below DIR: task, seed, generation, interactions, last and best score, state."
 EXAMPLES = """examples:
   clipup runs
   clipup runs experiments --json"""
@@ -31,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     root = Path(arguments.directory)
     if not root.is_dir():
         raise FileFault(f"{root}: no such directory; runs are made by: clipup train ENV")
-    rows = [describe(path) for path in find_runs(root)]
+    rows = [describe(path) for path in runs_below(root)]
     if arguments.json:
         print_json({"runs": rows})
         return 0
@@ -43,18 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def find_runs(root: Path) -> Iterator[Path]:
-    """Every run directory at or below `root`, by name."""
-    if (root / "config.toml").is_file():
-        yield root
-        return
-    for path in sorted(root.glob("**/config.toml")):
-        if (path.parent / "checkpoints").is_dir():
-            yield path.parent
-
-
 def describe(path: Path) -> dict[str, object]:
-    """What is known about a run; what is wrong with it stands under `error`."""
+    """What is known about a run; `error` says what is wrong with it."""
     row: dict[str, object] = {"run": str(path)}
     try:
         directory = RunDirectory(path)

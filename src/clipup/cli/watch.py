@@ -8,10 +8,10 @@ from pathlib import Path
 
 from clipup.cli.output import note, say
 
-DESCRIPTION = """The report, live: runs in progress and finished ones, new points within seconds, in a browser here.
+DESCRIPTION = """Show the report live in a browser: new points of running and finished runs appear within seconds.
 
-It listens on 127.0.0.1 only, answers no other site, and serves nothing but the page. Stop it with Ctrl-C; runs do not
-notice. From another machine: ssh -L 8000:127.0.0.1:PORT."""
+It listens only on 127.0.0.1, answers no other site, and serves only the page. Stop it with Ctrl-C; this does not
+affect the runs. From another machine: ssh -L 8000:127.0.0.1:PORT."""
 EXAMPLES = """examples:
   clipup watch                    (every run below runs/)
   clipup watch runs/walker --port 8000 --no-browser"""
@@ -20,9 +20,9 @@ EXAMPLES = """examples:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
-    parser.add_argument("folders", nargs="*", default=["runs"], metavar="DIR",
-                        help="run directories, or directories that hold some (default: runs)")  # fmt: skip
-    parser.add_argument("--port", type=int, default=0, metavar="N", help="default: any that is free")
+    parser.add_argument("directories", nargs="*", default=["runs"], metavar="DIR",
+                        help="run directories, or directories that contain some (default: runs)")  # fmt: skip
+    parser.add_argument("--port", type=int, default=0, metavar="N", help="default: any free port")
     parser.add_argument("--no-browser", dest="browser", action="store_false", help="do not open a browser")
 
 
@@ -30,12 +30,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Serve until Ctrl-C."""
     from clipup.report.server import WatchServer
 
-    folders = [Path(folder) for folder in arguments.folders]
-    for folder in folders:
-        if not folder.is_dir():
-            note(f"{folder}: no such directory yet; runs in it appear once it is there")
-    with WatchServer(folders, arguments.port) as server:
-        say(f"watching {', '.join(str(folder) for folder in folders)} at {server.address} (Ctrl-C stops)")
+    directories = [Path(directory) for directory in arguments.directories]
+    for directory in directories:
+        if not directory.is_dir():
+            note(f"{directory}: no such directory yet; its runs will appear when it exists")
+    with WatchServer(directories, arguments.port) as server:
+        say(f"watching {', '.join(str(directory) for directory in directories)} at {server.address} (Ctrl-C stops)")
         if arguments.browser:
             webbrowser.open(server.address)
         try:

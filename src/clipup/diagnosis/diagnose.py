@@ -1,4 +1,8 @@
-"""All rules over one run."""
+"""The list of rules, and `diagnose`, which applies them to one run.
+
+A rule is a function of a `Trace` that yields findings. To add one, write it in `signal_rules` or `step_rules`, add it
+to `RULES`, and test it on a run with the fault and on the healthy runs of the tests.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from clipup.diagnosis import distribution, fitness, gradient, speed
+from clipup.diagnosis import signal_rules, step_rules
 from clipup.diagnosis.finding import SEVERITIES, Finding
 from clipup.diagnosis.trace import Trace
 from clipup.runs.config import RunConfig
@@ -15,23 +19,23 @@ from clipup.runs.records import Record
 Rule = Callable[[Trace], Iterator[Finding]]
 
 RULES: tuple[Rule, ...] = (
-    fitness.nonfinite,
-    fitness.tied,
-    gradient.noise,
-    distribution.stdev_collapsed,
-    distribution.stdev_exploded,
-    speed.never_clipped,
-    speed.too_large,
-    speed.too_small,
-    distribution.population_bound,
+    signal_rules.fitness_nonfinite,
+    signal_rules.fitness_tied,
+    signal_rules.gradient_noise,
+    step_rules.stdev_collapsed,
+    step_rules.stdev_exploded,
+    step_rules.never_clipped,
+    step_rules.max_speed_too_large,
+    step_rules.max_speed_too_small,
+    step_rules.population_bound,
 )
 
 
 def diagnose(records: Sequence[Record], config: RunConfig | None = None) -> list[Finding]:
-    """What is wrong with a run, worst first; empty when nothing is, or when it is too short to say.
+    """What is wrong with a run, worst first. Empty if nothing is wrong, or if the run is too short to tell.
 
-    A pure function of the records; `config` makes the advice more exact. Where fitnesses cannot be ranked, or the
-    gradient is noise, what follows from that (its speed, its width) is not reported as a fault of its own.
+    A pure function of the records; `config` makes the advice more exact. Where candidates cannot be ranked, only that
+    is reported: speed and standard deviations then mean nothing.
     """
     if not records:
         return []
@@ -40,7 +44,6 @@ def diagnose(records: Sequence[Record], config: RunConfig | None = None) -> list
     with np.errstate(all="ignore"):
         for rule in RULES:
             findings += rule(trace)
-    rules = {finding.rule for finding in findings}
-    if "fitness-tied" in rules:
+    if any(finding.rule == "fitness-tied" for finding in findings):
         findings = [finding for finding in findings if finding.rule.startswith("fitness-")]
     return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))

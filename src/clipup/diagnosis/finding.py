@@ -1,4 +1,4 @@
-"""What a rule says when it speaks: a plain sentence, its evidence, and what to change by how much."""
+"""What a rule reports: a plain sentence, the numbers behind it, and what to change to which value."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def _nothing() -> Mapping[str, float]:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong, or likely wrong, with a run.
+    """One thing that is wrong, or probably wrong, with a run.
 
-    `evidence` are the measured numbers behind the sentence; `change` are settings of `clipup train` with the values to
-    try instead. The suggestion says the same in words.
+    `evidence` holds the measured numbers behind the sentence. `change` holds settings of `clipup train` with the values
+    to try instead. The suggestion says the same in words.
     """
 
     rule: str
@@ -37,18 +37,18 @@ class Finding:
             "severity": self.severity,
             "sentence": self.sentence,
             "suggestion": self.suggestion,
-            "evidence": _spelled(self.evidence),
-            "change": _spelled(self.change),
+            "evidence": _for_json(self.evidence),
+            "change": _for_json(self.change),
         }
 
 
-def _spelled(values: Mapping[str, float]) -> dict[str, float | None]:
-    """Numbers as JSON can spell them: None for those that records of another version, or damaged ones, made nan."""
+def _for_json(values: Mapping[str, float]) -> dict[str, float | None]:
+    """Numbers for JSON: None for nan and infinity, which damaged or older records can give."""
     return {name: value if math.isfinite(value) else None for name, value in values.items()}
 
 
 def two_digits(value: float) -> float:
-    """`value` to two significant digits: a suggestion is never more precise than that.
+    """`value` to two significant digits: no suggestion is more precise than that.
 
     >>> two_digits(0.004999), two_digits(1234.0)
     (0.005, 1200.0)
@@ -57,7 +57,7 @@ def two_digits(value: float) -> float:
 
 
 def percent(share: float) -> str:
-    """A share in words, never rounded up to all or down to none.
+    """A share as text. It is never rounded to 0 % or 100 % unless it is exactly that.
 
     >>> percent(0.5), percent(0.9996), percent(0.0002)
     ('50 %', '99.9 %', 'less than 0.1 %')

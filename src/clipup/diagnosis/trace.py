@@ -1,4 +1,4 @@
-"""The columns of a run's records, and the few statistics that the rules ask of them."""
+"""The columns of a run's records, and the few statistics that the rules need."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from clipup.runs.records import Record
 
 Column = NDArray[np.float64]
 
-# Fewer generations than this say little: the velocity alone needs about 10 to forget where it came from (momentum 0.9).
+# Fewer generations say little: with momentum 0.9, the velocity needs about 10 to forget its start.
 ENOUGH = 15
 
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """Records as columns, with the configuration where it could be read. Numbers that are missing are nan."""
+    """Records as columns, with the configuration if it could be read. Missing numbers are nan."""
 
     records: Sequence[Record]
     config: RunConfig | None
@@ -35,12 +35,12 @@ class Trace:
 
     @property
     def max_speed(self) -> float | None:
-        """The cap on the speed, or None for an optimizer that has none."""
+        """The cap on the speed; None for an optimizer without one."""
         return self.records[-1].max_speed
 
     @property
     def step_size(self) -> float | None:
-        """α: from the configuration, or from the first step, which has exactly this length."""
+        """α, from the configuration or from the first step, which has this length; None if unknown."""
         if self.config is not None and self.config.step_size is not None:
             return self.config.step_size
         if self.config is not None:
@@ -50,18 +50,18 @@ class Trace:
 
     @property
     def momentum(self) -> float:
-        """The momentum, 0.9 where it is not known."""
-        return 0.9 if self.config is None else self.config.momentum
+        """The momentum; the default where it is unknown."""
+        return default("momentum") if self.config is None else self.config.momentum
 
     @property
     def is_complete(self) -> bool:
-        """Whether the run made (nearly) all generations that it was meant to make."""
+        """Whether the run made at least 90 % of the generations that it was meant to make."""
         if self.config is None or self.config.generations is None:
             return True
         return self.records[-1].generation >= 0.9 * self.config.generations
 
     def scores(self) -> Column:
-        """The center's scores in order; where the center was hardly evaluated, the mean fitness instead."""
+        """The center's scores in order; if it was evaluated fewer than 6 times, the mean fitness instead."""
         scores = self.column("score")
         scores = scores[np.isfinite(scores)]
         if scores.size >= 6:
@@ -70,22 +70,27 @@ class Trace:
         return fitness[np.isfinite(fitness)]
 
     def score_noise(self) -> float:
-        """How far a score is off by chance: the median standard error of the evaluations."""
+        """The error of a score: the median standard error of the evaluations."""
         errors = self.column("score_standard_error")
         errors = errors[np.isfinite(errors)]
         return float(np.median(errors)) if errors.size else 0.0
 
 
+def default(name: str) -> float:
+    """The default of a numeric setting, for runs whose configuration is unknown."""
+    return float(getattr(RunConfig, name))
+
+
 def thirds(values: Column) -> list[Column]:
-    """The beginning, the middle and the end of a column."""
+    """The first, middle and last third of a column."""
     return list(np.array_split(values, 3))
 
 
 def significance(values: Column) -> float:
     """How many standard errors the mean lies above zero (Student's t).
 
-    The cosine of two random directions is symmetric about zero in any dimension, with a spread of 1/sqrt(dimension)
-    that the sample shows by itself: so the test needs no knowledge of the dimension.
+    The cosine of two random directions is symmetric about zero in any dimension. Its spread, 1/sqrt(dimension), shows
+    in the sample itself, so the test does not need to know the dimension.
     """
     values = values[np.isfinite(values)]
     if values.size < 3:
@@ -96,6 +101,6 @@ def significance(values: Column) -> float:
 
 
 def mean_of(values: Column) -> float:
-    """The mean of the finite values; nan when there are none."""
+    """The mean of the finite values; nan if there are none."""
     values = values[np.isfinite(values)]
     return float(values.mean()) if values.size else math.nan

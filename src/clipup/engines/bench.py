@@ -1,7 +1,7 @@
-"""How near to the simulator's own speed: measured on this machine, in one run.
+"""Measures how close training comes to the simulator's own speed, on this machine and in one run.
 
-The simulator alone steps every lane at every round (a lane that ends is reset and goes on), with actions from fixed
-policies: no search, no lane idle. Ours is whole generations of training: sampling, making and resetting environments,
+The simulator alone steps without pause, with actions from fixed policies: there is no search, and no lane is idle (one
+that ends is reset and goes on). Training means whole generations: sampling, making and resetting environments,
 stepping, collecting observation moments, ranking, updating.
 """
 
@@ -11,20 +11,18 @@ import math
 import statistics
 import time
 from dataclasses import dataclass
-from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clipup.engines import blas
-from clipup.engines.engine import Engine, available_threads, make_engine
-from clipup.engines.environment import make_ready
-from clipup.engines.pool import Pool, pool_layout
-from clipup.engines.seeding import seed_words, uint32
+from clipup.engines import blas, registry
+from clipup.engines.protocol import DEFAULT_LANES
+from clipup.engines.rollout import Rollout
 from clipup.engines.task import Task
-from clipup.errors import EnvironmentFault, InvalidArgument, one_line
-from clipup.policies.network import Network
-from clipup.policies.normalizer import Moments, Normalizer, Statistics
+from clipup.errors import InvalidArgument
+from clipup.policies import Moments, Network, Normalizer, Statistics
+from clipup.policies.act import Actor
+from clipup.processors import available_threads
 from clipup.searches.pgpe import PGPE
 
 KNOWN_OBSERVATIONS = 100_000
@@ -32,7 +30,7 @@ KNOWN_OBSERVATIONS = 100_000
 
 @dataclass(frozen=True)
 class Speed:
-    """What `measure` found; steps per second are medians over the repeats, as is the ratio of one repeat's two."""
+    """What `measure` found. Speeds are medians over the repeats; so is the ratio, which is taken within each repeat."""
 
     environment: str
     engine: str
@@ -50,7 +48,7 @@ class Speed:
 
 
 class Contest:
-    """The simulator alone and whole training generations, ready to be measured by turns.
+    """The simulator alone and whole generations of training, to be measured in turns.
 
     Parameters
     ----------
@@ -59,12 +57,12 @@ class Contest:
     network
         The policy, as `Network.parse` takes it.
     population_size, lanes, threads
-        As in training; `lanes` is the population size, up to 256, unless given.
+        As in training; `lanes` defaults to the population size, at most `DEFAULT_LANES`.
     center, stdev, max_speed
-        Where the search starts, and its settings. Without a center: the first generations, from zeros.
+        Where the search starts, and its settings. Without a center it starts from zeros.
     normalize, statistics
-        Whether observations are normalized, and what is known of them at the start (with the weight of
-        `KNOWN_OBSERVATIONS`).
+        Whether observations are normalized, and the statistics to start from (they count as `KNOWN_OBSERVATIONS`
+        observations).
     """
 
     def __init__(
@@ -82,20 +80,22 @@ class Contest:
         statistics: Statistics | None = None,
     ) -> None:
         self._label = task.label
-        self.lanes = lanes or min(256, population_size)
+        self.lanes = lanes or min(DEFAULT_LANES, population_size)
         self.threads = threads or available_threads()
         self.population_size = population_size
-        self._engine = make_engine(task, lanes=self.lanes, threads=self.threads)
+        self._engine = registry.make_engine(task, lanes=self.lanes, threads=self.threads)
         self.network = Network.parse(network, self._engine.observation_size, self._engine.actions.size)
         self._center = np.zeros(self.network.parameter_count, np.float32) if center is None else center
         self._stdev, self._max_speed = stdev, max_speed
         self._normalize = normalize
         self._known = self._statistics = statistics
         self.interactions = 0
-        # Counted on when the search starts again, as in a long run: pools last for many generations.
+        # Keeps counting when the search starts again, as in a long run: pools last for many generations.
         self._generations = 0
-        rows = self._search().batch().candidates(0, min(self.lanes, population_size))
-        self._simulator = _Simulator(task, self._engine, self.network, rows, self.threads)
+        self._rows = self._search().batch().candidates(0, min(self.lanes, population_size))
+        self._simulator = registry.entry(self.engine_name).bare_simulator(
+            task, count=len(self._rows), threads=self.threads
+        )
 
     @property
     def engine_name(self) -> str:
@@ -104,24 +104,26 @@ class Contest:
 
     @property
     def reason(self) -> str:
-        """Why that engine."""
+        """Why that engine was chosen."""
         return self._engine.reason
 
     def close(self) -> None:
-        """Let all environments go."""
+        """Free all environments."""
         self._simulator.close()
         self._engine.close()
 
     def count_from(self, generation: int) -> None:
-        """Give the next generation this number; environments are seeded by it."""
+        """Give the next generation this number, which environments are seeded by."""
         self._generations = generation
 
     def simulator(self, seconds: float) -> float:
         """Return the simulator's steps per second, over about `seconds`."""
-        return self._simulator.speed(seconds, self._statistics)
+        actor = Actor(self.network, self._statistics, self._engine.actions)
+        with blas.single_thread(), np.errstate(all="ignore"):
+            return self._simulator.steps_per_second(actor, self._rows, seconds)
 
     def ours(self, seconds: float) -> float:
-        """Return training's steps per second, over whole generations of at least `seconds`, from the center on."""
+        """Return training's steps per second, over whole generations that take at least `seconds`."""
         search, normalizer = self._search(), self._normalizer()
         start, steps = time.perf_counter(), 0
         while (elapsed := time.perf_counter() - start) < seconds:
@@ -148,14 +150,15 @@ class Contest:
         )
 
     def _generation(self, search: PGPE, normalizer: Normalizer) -> int:
-        outcomes = self._engine.evaluate(
+        rollout = Rollout(
             self.network,
             search.ask(),
             seed=search.seed,
             generation=self._generations,
             statistics=normalizer.statistics() if self._normalize else None,
             collect_moments=self._normalize,
-        ).check(self._label)
+        )
+        outcomes = self._engine.evaluate(rollout).check(self._label)
         if outcomes.moments is not None:
             normalizer.merge(outcomes.moments)
         search.tell(outcomes.fitness)
@@ -175,7 +178,7 @@ def measure(
     seconds: float = 4.0,
     repeats: int = 3,
 ) -> Speed:
-    """Measure both sides by turns, `repeats` times for about `seconds` each; see `Contest` for the other arguments."""
+    """Measure both in turns, `repeats` times for about `seconds` each; see `Contest` for the other arguments."""
     if not 0.0 < seconds < math.inf:
         raise InvalidArgument(f"seconds must be a number above 0, got {seconds}")
     contest = Contest(
@@ -206,79 +209,3 @@ def measure(
         repeats,
         contest.interactions,
     )
-
-
-class _Simulator:
-    """The simulator alone: all lanes at every round, actions from fixed policies."""
-
-    def __init__(
-        self, task: Task, engine: Engine, network: Network, parameters: NDArray[np.float32], threads: int
-    ) -> None:
-        self._label = task.label
-        self._network, self._parameters = network, parameters
-        self._convert = engine.actions.converter()
-        self._discrete = engine.actions.kind == "discrete"
-        self._environment: Any = None
-        self._pool: Pool | None = None
-        words = seed_words(0, "candidate", epoch=0, stream="evaluation", indices=np.arange(len(parameters)))
-        self._seeds = uint32(words >> np.uint64(1))
-        if engine.name == "envpool":
-            self._pool = Pool(pool_layout(task), np.arange(len(parameters)), self._seeds, threads)
-        else:
-            self._environment = make_ready(task)
-
-    def close(self) -> None:
-        """Let the environments go."""
-        if self._pool is not None:
-            self._pool.close()
-        if self._environment is not None:
-            self._environment.close()
-
-    def speed(self, seconds: float, statistics: Statistics | None) -> float:
-        """Return steps per second over about `seconds`."""
-
-        def act(parameters: NDArray[np.float32], observations: NDArray[Any]) -> NDArray[Any]:
-            if statistics is not None:
-                inputs = statistics.normalize(observations)
-            else:
-                inputs = observations.astype(np.float32, copy=False)
-            return cast("NDArray[Any]", self._convert(self._network.forward(parameters, inputs)))
-
-        with blas.single_thread(), np.errstate(all="ignore"):
-            if self._pool is not None:
-                return self._pool_speed(seconds, act)
-            try:
-                return self._single_speed(seconds, act)
-            except Exception as error:
-                raise EnvironmentFault(f"{self._label} failed: {one_line(error)}") from error
-
-    def _pool_speed(self, seconds: float, act: Any) -> float:
-        pool = cast(Pool, self._pool)
-        where, ended = pool.layout.observation_index, pool.layout.done_index
-        slots = np.arange(len(self._parameters), dtype=np.int32)
-        pool.reset(slots)
-        states = pool.receive()
-        start, steps = time.perf_counter(), 0
-        while (elapsed := time.perf_counter() - start) < seconds:
-            for _ in range(16):
-                steps += len(slots) - int(np.count_nonzero(states[ended]))  # an ended lane is reset: not a step
-                pool.send(slots, act(self._parameters, states[where]))
-                states = pool.receive()
-        return steps / elapsed
-
-    def _single_speed(self, seconds: float, act: Any) -> float:
-        environment = self._environment
-        start, steps, episode = time.perf_counter(), 0, 0
-        elapsed = 0.0
-        while elapsed < seconds:
-            row = episode % len(self._parameters)
-            observation, _ = environment.reset(seed=self._seeds[row])
-            episode += 1
-            ended = False
-            while not ended and elapsed < seconds:
-                action = act(self._parameters[row : row + 1], np.asarray(observation)[np.newaxis])[0]
-                observation, _, terminated, truncated, _ = environment.step(int(action) if self._discrete else action)
-                ended = terminated or truncated
-                steps += 1
-                elapsed = time.perf_counter() - start
-        return steps / elapsed

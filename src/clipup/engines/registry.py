@@ -1,105 +1,119 @@
-"""Which engine knows which environment, and what each can honour."""
+"""All engines, in the order in which ``engine = "auto"`` tries them, and the choice of one for a task."""
 
 from __future__ import annotations
 
-import difflib
-import importlib.util
-from typing import Any, cast
+from clipup.engines.envpool.entry import EnvPoolEntry
+from clipup.engines.gymnasium.entry import GymnasiumEntry
+from clipup.engines.protocol import DEFAULT_LANES, Engine, EngineEntry, is_installed
+from clipup.engines.task import Task, check_count
+from clipup.errors import ClipUpError, InvalidArgument, MissingDependency, UnknownEnvironment
+from clipup.suggestions import did_you_mean, nearest
 
-from clipup.engines.task import Task
-from clipup.errors import ClipUpError, InvalidArgument, MissingDependency, UnknownEnvironment, one_line
-
-POOL_KEYS = frozenset({
-    "num_envs", "batch_size", "num_threads", "max_num_players", "thread_affinity_offset", "base_path", "seed",
-    "env_seed", "gym_reset_return_info", "max_episode_steps", "reward_threshold",
-})  # fmt: skip
-"""Keys of an EnvPool configuration that belong to the pool or to `Task`, not to the environment."""
+AUTO = "auto"
+ENTRIES: tuple[EngineEntry, ...] = (EnvPoolEntry(), GymnasiumEntry())
+"""Read it as ``registry.ENTRIES``: tests put their own engines into it."""
 
 
-def envpool_ids() -> dict[str, tuple[str, str, dict[str, Any]]]:
-    """Return EnvPool's registry (id → import path, …); empty where EnvPool is not installed."""
-    if importlib.util.find_spec("envpool") is None:
-        return {}
-    from envpool.registration import registry
-
-    return cast("dict[str, tuple[str, str, dict[str, Any]]]", cast(Any, registry).specs)
+def names() -> tuple[str, ...]:
+    """Return the choices of the setting ``engine``."""
+    return (AUTO, *(entry.name for entry in ENTRIES))
 
 
-def gymnasium_ids() -> list[str]:
-    """Return the ids that Gymnasium knows now; empty where it is not installed."""
-    if importlib.util.find_spec("gymnasium") is None:
-        return []
-    import gymnasium
-
-    return list(gymnasium.registry)
-
-
-def envpool_has(task: Task) -> bool:
-    """Return whether EnvPool knows the task's environment by its id."""
-    return isinstance(task.env, str) and task.env in envpool_ids()
+def entry(name: str) -> EngineEntry:
+    """Return the entry of that name; `InvalidArgument` if there is none."""
+    for candidate in ENTRIES:
+        if candidate.name == name:
+            return candidate
+    raise InvalidArgument(f"engine must be one of {', '.join(names())}, got {name!r}{did_you_mean(name, names())}")
 
 
-def unknown(name: str) -> UnknownEnvironment:
-    """Return the error for an id that Gymnasium does not know, nor EnvPool, with the nearest ones that exist."""
-    if name in envpool_ids():
-        return UnknownEnvironment(f"Gymnasium has no {name!r}")
-    known = sorted({*envpool_ids(), *gymnasium_ids()})
-    by_fold: dict[str, str] = {key.lower(): key for key in known}
-    near = difflib.get_close_matches(name.lower(), list(by_fold), n=4, cutoff=0.6)
-    hint = f"; did you mean {', '.join(by_fold[key] for key in near)}?" if near else ""
-    if not hint and ":" not in name:
-        hint = "; an environment of your own is named 'module:EnvId'"
-    return UnknownEnvironment(f"no environment {name!r} in EnvPool or Gymnasium{hint}")
+def allowed(task: Task) -> tuple[EngineEntry, ...]:
+    """Return the engines that `task` lets one choose from: all, or the one that it names."""
+    return ENTRIES if task.engine == AUTO else (entry(task.engine),)
 
 
-def environment_options(task_id: str) -> list[str]:
-    """Return the keyword arguments that EnvPool's environment of that id takes."""
-    import envpool
+def choose(task: Task, *, rendering: bool = False) -> tuple[EngineEntry, str]:
+    """Return the first engine that can run `task` with every option (and render it), and why it was chosen.
 
+    Where no engine can, raise the refusal of the last one tried.
+    """
+    refusals: list[ClipUpError] = []
+    for candidate in allowed(task):
+        refusal = candidate.refusal(task)
+        if refusal is None and rendering:
+            refusal = candidate.rendering_refusal(task)
+        if refusal is None:
+            reason = "; ".join(str(error) for error in refusals)
+            if task.engine != AUTO:
+                reason = "asked for"
+            return candidate, reason or f"{candidate.title} has {task.label} and honours every option"
+        refusals.append(refusal)
+    raise explained(task, refusals[-1])
+
+
+def make_engine(task: Task, *, lanes: int = DEFAULT_LANES, threads: int | None = None) -> Engine:
+    """Return the engine for `task`.
+
+    Parameters
+    ----------
+    task
+        What is run; its `engine` says which engine, or ``"auto"``.
+    lanes
+        How many simulators EnvPool holds at most (twice as many while a population is larger). It is part of what is
+        computed (a candidate beyond the lanes continues the random numbers of the one before it on its lane), so it
+        must not follow the machine. Even, for ``episode_seeds="pair"``. Best equal to the population size, where memory
+        allows.
+    threads
+        Threads of an engine that has its own; None takes all processors. Results do not depend on it.
+    """
+    check_count("lanes", lanes)
+    if threads is not None:
+        check_count("threads", threads)
+    chosen, reason = choose(task)
     try:
-        spec = cast(Any, envpool).make_spec(task_id)
-    except ImportError as error:
-        raise InvalidArgument(f"EnvPool cannot load {task_id}: {one_line(error)}") from error
-    return sorted(set(cast("list[str]", spec._config_keys)) - POOL_KEYS)
-
-
-def envpool_refusal(task: Task) -> ClipUpError | None:
-    """Return None where EnvPool can run `task` with every option, else the error that says why not."""
-    if not isinstance(task.env, str):
-        return InvalidArgument("EnvPool runs its own environments only, and this one is a callable")
-    if ":" in task.env:
-        return InvalidArgument(f"EnvPool runs its own environments only, and {task.env} is imported from a module")
-    if importlib.util.find_spec("envpool") is None:
-        return MissingDependency.of("envpool", extra="train")
-    if task.env not in envpool_ids():
-        if task.env in gymnasium_ids():
-            return UnknownEnvironment(f"EnvPool has no {task.env}, Gymnasium does (engine 'gymnasium' or 'auto')")
-        return unknown(task.env)
-    if task.reward_terms is not None:
-        return InvalidArgument("EnvPool does not tell the terms of a reward (reward_terms)")
-    from clipup.engines.pool import pool_layout
-
-    try:
-        if task.env_options:
-            known = environment_options(task.env)
-            for option in task.env_options:
-                if option not in known:
-                    return InvalidArgument(wrong_option("EnvPool", task.env, option, known))
-        layout = pool_layout(task)
+        return chosen.make(task, lanes=lanes, threads=threads, reason=reason)
+    except MissingDependency:
+        raise
     except InvalidArgument as error:
+        earlier = [other for other in allowed(task) if other is not chosen and _has(other, task)]
+        refusal = next(filter(None, (other.refusal(task) for other in earlier)), None)
+        if refusal is not None:
+            raise type(refusal)(f"{refusal}; nor can {chosen.title} run it: {error}") from error
+        raise explained(task, error) from error
+
+
+def explained(task: Task, error: ClipUpError) -> ClipUpError:
+    """Return `error`, or a better one if it says that an environment is unknown: which engine or id may be meant."""
+    if not isinstance(error, UnknownEnvironment) or not isinstance(task.env, str):
         return error
-    if task.episodes > 1 and task.episode_seeds != "independent" and not layout.replayable:
-        return InvalidArgument(
-            f"EnvPool's {task.env} starts an episode where the one before left its random numbers, so candidates can "
-            f"share the start of their first episode only (episode_seeds {task.episode_seeds!r}, {task.episodes} "
-            "episodes)"
-        )
-    return None
+    if ":" in task.env:
+        return error
+    others = [candidate for candidate in ENTRIES if candidate.has(task.env)]
+    if others:
+        where = ", ".join(candidate.title for candidate in others)
+        choices = " or ".join(repr(name) for name in (*(candidate.name for candidate in others), AUTO))
+        return UnknownEnvironment(f"{error}; {where} does (engine {choices})")
+    near = nearest(task.env, sorted({env for candidate in ENTRIES for env in candidate.ids()}), count=4)
+    hint = f"did you mean {', '.join(near)}?" if near else "an environment of your own is named 'module:EnvId'"
+    where = " or ".join(candidate.title for candidate in ENTRIES)
+    return UnknownEnvironment(f"no environment {task.env!r} in {where}; {hint}")
 
 
-def wrong_option(engine: str, task_id: str, option: str, known: list[str]) -> str:
-    """Return the message for a keyword argument that an environment does not take."""
-    choice = f"it takes {', '.join(known)}" if known else "it takes none"
-    if option in POOL_KEYS:
-        choice = "it is set by the task or the engine"
-    return f"{engine}'s {task_id} has no option {option!r}: {choice}"
+def libraries(task: Task) -> dict[str, str]:
+    """Return the modules that a run of `task` imports, each with the extra that installs it.
+
+    They are those of the first engine whose libraries are all installed; where there is none, of the first engine that
+    could run the task. Options of an environment belong to that engine alone.
+    """
+    needed = [dict(found) for found in (candidate.libraries(task) for candidate in allowed(task)) if found is not None]
+    complete = [found for found in needed if all(map(is_installed, found))]
+    return (needed if task.env_options or not complete else complete)[0]
+
+
+def distributions() -> tuple[str, ...]:
+    """Return the packages of all engines whose versions belong with results."""
+    return tuple(dict.fromkeys(name for candidate in ENTRIES for name in candidate.distributions))
+
+
+def _has(candidate: EngineEntry, task: Task) -> bool:
+    return isinstance(task.env, str) and candidate.has(task.env)

@@ -1,4 +1,4 @@
-"""What a policy is asked to do."""
+"""The task that a policy is asked to do."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import Literal, cast, get_args
 
 from clipup.errors import InvalidArgument
 
-EngineName = Literal["auto", "envpool", "gymnasium"]
 EpisodeSeeds = Literal["independent", "pair", "shared"]
 EnvironmentMaker = Callable[..., object]
+
+STEP_CAP = 100_000
+"""An episode longer than this counts as endless, where neither the task nor the environment sets a limit."""
 
 
 @dataclass(frozen=True)
@@ -28,20 +30,21 @@ class Task:
     reward_offset
         Added to the reward of each step, in the fitness only: -1.0 takes away an alive bonus of 1.0.
     reward_terms
-        For environments that keep a list of the terms of their last reward as ``env.unwrapped.rewards`` (Bullet's
-        locomotion tasks): the indices of the terms whose sum replaces the reward in the fitness. The alive bonus of
-        those tasks is term 0 and changes its value, so that no offset can remove it: ``(1, 2, 3, 4)`` does.
+        The indices of the terms whose sum replaces the reward in the fitness, for environments that keep a list of the
+        terms of their last reward as ``env.unwrapped.rewards`` (Bullet's locomotion tasks). The alive bonus of those
+        tasks is term 0. Its value changes, so no offset can remove it: ``(1, 2, 3, 4)`` does.
     max_episode_steps
-        Where episodes are cut; None leaves the environment's own limit.
+        Longest episode, in steps; None leaves the environment's own limit.
     episodes
-        Episodes of each candidate; the fitness is their mean.
+        Episodes per candidate; the fitness is their mean.
     engine
-        ``"envpool"``, ``"gymnasium"``, or ``"auto"``: EnvPool where it has the task and honours every option.
+        The name of an engine (``clipup.engines.registry.names()``), or ``"auto"``: the first one in the registry that
+        has the task and honours every option. Checked when an engine is chosen.
     episode_seeds
         ``"independent"``: each candidate has its own starts; ``"pair"``: candidates 2i and 2i+1 share theirs;
-        ``"shared"``: all candidates of a generation do.
+        ``"shared"``: all candidates of a generation share theirs.
     rescale_actions
-        Whether outputs in [-1, 1] are stretched over the bounds of the actions, instead of clipped to them.
+        True stretches outputs in [-1, 1] over the bounds of the actions. False clips outputs to the bounds.
     """
 
     env: str | EnvironmentMaker
@@ -50,7 +53,7 @@ class Task:
     reward_terms: tuple[int, ...] | None = None
     max_episode_steps: int | None = None
     episodes: int = 1
-    engine: EngineName = "auto"
+    engine: str = "auto"
     episode_seeds: EpisodeSeeds = "independent"
     rescale_actions: bool = False
 
@@ -70,8 +73,8 @@ class Task:
         if self.max_episode_steps is not None:
             check_count("max_episode_steps", self.max_episode_steps)
         check_count("episodes", self.episodes)
-        if self.engine not in get_args(EngineName):
-            raise InvalidArgument(f"engine must be 'auto', 'envpool' or 'gymnasium', got {self.engine!r}")
+        if not isinstance(cast(object, self.engine), str):
+            raise InvalidArgument(f"engine must be the name of one, or 'auto', got {self.engine!r}")
         if self.episode_seeds not in get_args(EpisodeSeeds):
             raise InvalidArgument(
                 f"episode_seeds must be 'independent', 'pair' or 'shared', got {self.episode_seeds!r}"
@@ -83,7 +86,7 @@ class Task:
         return self.env if isinstance(self.env, str) else getattr(self.env, "__qualname__", repr(self.env))
 
     def for_evaluation(self) -> Task:
-        """Return the task as the environment means it: its own reward and length, one episode per row."""
+        """Return the task with the environment's own reward and length, and one episode per row."""
         return replace(
             self,
             reward_offset=0.0,

@@ -1,6 +1,5 @@
 """How good a policy is: evaluation on the environment's own reward, statistics, video."""
 
-from clipup.evaluation.evaluate import Evaluation, evaluate
-from clipup.evaluation.statistics import Summary, summarize
+from clipup.evaluation.evaluate import Evaluation, Summary, evaluate, summarize
 
 __all__ = ["Evaluation", "Summary", "evaluate", "summarize"]

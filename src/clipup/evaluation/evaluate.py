@@ -1,17 +1,55 @@
-"""Evaluating a policy on the environment as it is: its own reward, its own length."""
+"""Evaluates a policy on the environment's own reward and episode length."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from clipup.engines import Task, make_engine
+from clipup.engines import Rollout, Task, make_engine
+from clipup.engines.rendering import check_sizes
 from clipup.errors import EnvironmentFault, InvalidArgument
-from clipup.evaluation.statistics import Summary, summarize
 from clipup.policies import Policy
 
-LANES = 256
+
+@dataclass(frozen=True)
+class Summary:
+    """Statistics of the returns of some episodes."""
+
+    episodes: int
+    mean: float
+    median: float
+    min: float
+    max: float
+    standard_deviation: float
+    """Of a single episode (n - 1 in the denominator); nan for one episode."""
+    standard_error: float
+    """Of the mean; nan for one episode."""
+
+
+def summarize(returns: ArrayLike) -> Summary:
+    """Return the statistics of `returns`; all are nan if any return is not finite.
+
+    >>> summarize([1.0, 2.0, 3.0, 6.0]).mean
+    3.0
+    """
+    values = np.asarray(returns, dtype=np.float64)
+    if values.ndim != 1 or values.size == 0:
+        raise InvalidArgument(f"returns must be a list of at least one number, got shape {values.shape}")
+    if not np.isfinite(values).all():
+        return Summary(values.size, *([math.nan] * 6))
+    deviation = float(values.std(ddof=1)) if values.size > 1 else math.nan
+    return Summary(
+        episodes=values.size,
+        mean=float(values.mean()),
+        median=float(np.median(values)),
+        min=float(values.min()),
+        max=float(values.max()),
+        standard_deviation=deviation,
+        standard_error=deviation / math.sqrt(values.size),
+    )
 
 
 @dataclass(frozen=True)
@@ -28,27 +66,19 @@ class Evaluation:
 def evaluate(
     policy: Policy, task: Task, *, episodes: int = 16, seed: int = 0, threads: int | None = None
 ) -> Evaluation:
-    """Run `policy` for some episodes of `task`, one after the other in number, side by side in time.
+    """Evaluate `policy` on `episodes` episodes of `task`, in parallel.
 
-    Episode i starts from a seed that belongs to (`seed`, i), so the same call gives the same returns; its seeds are
-    never those of training, nor of a run's own evaluations.
+    Episode i starts from a seed that belongs to (`seed`, i), so the same call gives the same returns. These seeds are
+    never those of training, nor those of a run's own evaluations.
     """
     if episodes < 1:
         raise InvalidArgument(f"episodes must be at least 1, got {episodes}")
-    engine = make_engine(task.for_evaluation(), lanes=LANES, threads=threads)
+    engine = make_engine(task.for_evaluation(), threads=threads)
     try:
-        if engine.observation_size != policy.network.observation_size or engine.actions.size != policy.actions.size:
-            raise InvalidArgument(
-                f"the policy takes {policy.network.observation_size} observations and gives {policy.actions.size} "
-                f"outputs, but {task.label} has {engine.observation_size} and {engine.actions.size}"
-            )
+        check_sizes(policy, task, engine.observation_size, engine.actions.size)
+        rows = np.tile(policy.parameters, (episodes, 1))
         outcomes = engine.evaluate(
-            policy.network,
-            np.tile(policy.parameters, (episodes, 1)),
-            seed=seed,
-            generation=0,
-            statistics=policy.statistics,
-            stream="evaluation",
+            Rollout(policy.network, rows, seed, generation=0, statistics=policy.statistics, stream="evaluation")
         )
     finally:
         engine.close()

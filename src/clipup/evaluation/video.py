@@ -1,22 +1,38 @@
-"""Video files of a policy at work."""
+"""Records a policy as a video file."""
 
 from __future__ import annotations
 
 import io
+import os
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clipup.engines import Task
-from clipup.errors import FileFault, InvalidArgument, MissingDependency
-from clipup.evaluation.rendering import Frame, play
+from clipup.engines import Task, registry
+from clipup.engines.rendering import Episode, Frame
+from clipup.errors import FileFault, InvalidArgument, MissingDependency, UnknownEnvironment
 from clipup.policies import Policy
 from clipup.runs.files import write_atomically
 
 FASTEST = {".mp4": 50.0, ".gif": 25.0}
-"""Frames per second at most; of a faster environment every second, third … frame is taken, at the same pace."""
+"""Most frames per second. A faster environment keeps its pace: only every second, third … frame is recorded."""
+
+
+def play(policy: Policy, task: Task, *, seed: int = 0, episode: int = 0) -> Episode:
+    """Return an episode of `policy` on `task`, frame by frame: the one that `evaluate` gives this number."""
+    task = task.for_evaluation()
+    if not os.environ.get("DISPLAY"):
+        os.environ.setdefault("MUJOCO_GL", "egl")
+        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+    for entry in registry.ENTRIES:
+        entry.prepare_rendering()
+    chosen, _ = registry.choose(task, rendering=True)
+    try:
+        return chosen.play(policy, task, seed=seed, episode=episode)
+    except UnknownEnvironment as error:
+        raise registry.explained(task, error) from error
 
 
 @dataclass(frozen=True)
@@ -27,7 +43,7 @@ class Video:
     frames: int
     rate: float
     returns: tuple[float | None, ...]
-    """Of each episode; None where it was cut."""
+    """The return of each episode; None if the episode was cut short."""
     engine: str
 
 
@@ -43,7 +59,7 @@ def record_video(
 ) -> Video:
     """Record episodes `first`, `first` + 1, … of `policy` into an mp4 or gif file.
 
-    `max_seconds` bounds each episode's length in the video. The file appears when it is complete.
+    `max_seconds` limits each episode's length in the video. The file appears only when it is complete.
     """
     if path.suffix not in FASTEST:
         raise InvalidArgument(f"a video must end in .mp4 or .gif, got {path.name!r}")
@@ -53,7 +69,7 @@ def record_video(
         import imageio.v2 as imageio
     except ImportError as error:
         raise MissingDependency.of("imageio", extra="video") from error
-    # Encoders write as they go and tell little of what went wrong, so they get a place of their own.
+    # Encoders write while they run and say little about what went wrong, so they write somewhere else first.
     with tempfile.TemporaryDirectory() as folder:
         sink = io.BytesIO() if path.suffix == ".gif" else Path(folder) / path.name
         try:
@@ -103,7 +119,7 @@ def _encode(
 
 
 def _checked(path: Path) -> bytes:
-    """The bytes of an mp4 file, after making sure that it can be played: imageio does not say when ffmpeg fails."""
+    """Return the bytes of an mp4 file that can be played: imageio does not say when ffmpeg fails."""
     import imageio_ffmpeg
 
     ffmpeg: Any = imageio_ffmpeg
@@ -114,17 +130,11 @@ def _checked(path: Path) -> bytes:
     return path.read_bytes()
 
 
-def frames(policy: Policy, task: Task, *, seed: int = 0, episode: int = 0) -> Iterator[Frame]:
-    """Yield the frames of one episode."""
-    for step in play(policy, task, seed=seed, episode=episode).steps:
-        yield step.frame
-
-
 def _open(imageio: Any, sink: Path | io.BytesIO, rate: float) -> Any:
     if isinstance(sink, io.BytesIO):
         return imageio.get_writer(sink, format="GIF", duration=1000 / rate, loop=0)
     try:
-        # Every player takes 4:2:0; macro_block_size=1 keeps the frame as it is instead of stretching it to 16 pixels.
+        # Every player takes 4:2:0. macro_block_size=1 keeps the frame as it is; imageio would stretch it to 16 pixels.
         return imageio.get_writer(
             sink, format="FFMPEG", fps=rate, codec="libx264", pixelformat="yuv420p", macro_block_size=1,
             output_params=["-movflags", "+faststart"], ffmpeg_log_level="quiet",
@@ -134,5 +144,5 @@ def _open(imageio: Any, sink: Path | io.BytesIO, rate: float) -> Any:
 
 
 def _even(frame: Frame) -> Frame:
-    """Cut a last odd row or column, which 4:2:0 video cannot hold."""
+    """Cut off an odd last row or column, which 4:2:0 video cannot hold."""
     return frame[: frame.shape[0] // 2 * 2, : frame.shape[1] // 2 * 2]

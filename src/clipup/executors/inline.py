@@ -1,95 +1,55 @@
-"""Evaluation in this process (EnvPool brings its own threads)."""
+"""Evaluation in this process."""
 
 from __future__ import annotations
 
-import numpy as np
-
-from clipup.engines import Engine, Outcomes, Task, make_engine
-from clipup.policies import Actions, Network, Statistics
-from clipup.searches.pgpe import SumBlocks
-from clipup.searches.sampling import Batch, FloatArray
-
-EVALUATION_LANES = 256
-"""Fixed, so that a policy's evaluation has the same episodes whatever it was trained with."""
+from clipup.engines import Outcomes, registry
+from clipup.executors.jobs import CenterEvaluation, Population, Setup, Worker, WorkerDescription
+from clipup.policies import Statistics
+from clipup.searches.protocol import Batch, FloatArray, SumBlocks
 
 
 class InlineExecutor:
-    """Runs every candidate here, through one engine for training and one for evaluation."""
+    """Runs every job on one worker in this process; see `clipup.executors.protocol.Executor`.
 
-    def __init__(
-        self, task: Task, policy: str, *, collect_moments: bool, lanes: int = 256, threads: int | None = None
-    ) -> None:
-        """Make the training engine; the evaluation engine follows when it is first needed."""
-        self._task = task
+    Parameters
+    ----------
+    setup
+        What the worker is made for.
+    threads
+        How many threads an engine with threads of its own may use; None for all processors.
+    """
+
+    sum_blocks: SumBlocks | None = None
+
+    def __init__(self, setup: Setup, *, threads: int | None = None) -> None:
+        self._task = setup.task
         self._threads = threads
-        self._collect_moments = collect_moments
-        self._training = make_engine(task, lanes=lanes, threads=threads)
-        self._evaluation: Engine | None = None
-        self._network = Network.parse(policy, self._training.observation_size, self._training.actions.size)
+        self._worker = Worker(setup, threads=threads)
 
     @property
-    def network(self) -> Network:
-        """The policy's network."""
-        return self._network
+    def description(self) -> WorkerDescription:
+        """The engine and the policy's network."""
+        return self._worker.description
 
     @property
-    def actions(self) -> Actions:
-        """How its outputs become actions."""
-        return self._training.actions
-
-    @property
-    def engine(self) -> str:
-        """Name of the rollout engine."""
-        return self._training.name
-
-    @property
-    def engine_reason(self) -> str:
-        """Why that engine was taken."""
-        return self._training.reason
-
-    @property
-    def description(self) -> str:
+    def place(self) -> str:
         """Where evaluation runs."""
-        if self._training.name != "envpool":
+        if not registry.entry(self.description.engine.name).own_threads:
             return "in this process"
         return "all threads" if self._threads is None else f"{self._threads} threads"
 
-    @property
-    def sum_blocks(self) -> SumBlocks | None:
-        """The search sums its own gradient."""
-        return None
-
     def evaluate(self, batch: Batch, statistics: Statistics | None, *, following: Batch | None = None) -> Outcomes:
-        """All candidates of `batch`, in order. Nothing is idle here, so `following` is left aside."""
-        outcomes = self._training.evaluate(
-            self._network,
-            batch.candidates(),
-            seed=batch.seed,
-            generation=batch.generation,
-            first=batch.start,
-            statistics=statistics,
-            collect_moments=self._collect_moments,
-        )
-        return outcomes.check(self._task.label)
+        """Evaluate all candidates of `batch`, in order. `following` is not used, because no worker is idle."""
+        job = Population(batch, statistics, self._task.episodes)
+        return job.run(self._worker, batch.start, batch.stop).check(self._task.label)
 
     def evaluate_center(
         self, center: FloatArray, statistics: Statistics | None, *, seed: int, generation: int, episodes: int
     ) -> Outcomes:
-        """The center over `episodes` episodes of the task as the environment means it."""
-        if self._evaluation is None:
-            self._evaluation = make_engine(self._task.for_evaluation(), lanes=EVALUATION_LANES, threads=self._threads)
-        outcomes = self._evaluation.evaluate(
-            self._network,
-            np.tile(center, (episodes, 1)),
-            seed=seed,
-            generation=generation,
-            statistics=statistics,
-            stream="evaluation",
-        )
-        return outcomes.check(self._task.label)
+        """Evaluate the center on `episodes` episodes with the environment's own rewards and limits."""
+        job = CenterEvaluation(center, statistics, seed, generation)
+        return job.run(self._worker, 0, episodes).check(self._task.label)
 
     def close(self) -> None:
-        """Close both engines."""
-        self._training.close()
-        if self._evaluation is not None:
-            self._evaluation.close()
+        """Close the engines."""
+        self._worker.close()

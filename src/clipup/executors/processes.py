@@ -1,12 +1,15 @@
-"""A crew of processes on this machine."""
+"""Workers that are processes of this machine."""
 
 from __future__ import annotations
 
 import atexit
+import ctypes
 import multiprocessing
 import os
 import pickle
 import signal
+import struct
+import sys
 import threading
 import time
 from collections.abc import Generator, Sequence
@@ -18,19 +21,26 @@ from multiprocessing.spawn import get_preparation_data
 from pathlib import Path
 
 from clipup.errors import InvalidArgument, NoProcesses
-from clipup.executors import process_worker
-from clipup.executors.crew import Assignment, Event, Failed, Finished, Joined, Lost
-from clipup.executors.process_worker import DONE, HEADER, OURS, RANGE, READY, SAFE_PATH, SUBJECT
-from clipup.executors.work import Setup, Subject
-from clipup.executors.worker import unpack_error
+from clipup.executors import wire
+from clipup.executors.jobs import Setup, Worker
+from clipup.executors.scheduler import AnyJob, Assignment, Event, Failed, Finished, Joined, Lost
+from clipup.executors.work_queue import RangeRule
+
+_READY, _JOB, _RANGE, _DONE, _ERROR = range(1, 6)
+_HEADER = struct.Struct("<BQQd")  # kind, start, stop, seconds
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+_SAFE_PATH, _OURS = "PYTHONSAFEPATH", "clipup"  # any value turns it on; this one says that only workers need it
 _UNGUARDED = 83  # the exit code of a worker that ran into the script that started it
 _CLOSING_SECONDS = 1.0
+_PR_SET_PDEATHSIG = 1
+
+
+# -- in the trainer's process ------------------------------------------------------------------------------------------
 
 
 @dataclass
-class _Member:
+class _Process:
     process: SpawnProcess
     connection: Connection
     ready: bool = False
@@ -38,30 +48,27 @@ class _Member:
     reason: str | None = None
 
 
-class ProcessCrew:
-    """Processes started with spawn, one BLAS thread each, which end with this one.
+class ProcessTransport:
+    """Processes that are started with spawn, use one BLAS thread each, and end with this process.
 
     Parameters
     ----------
     setup
-        What they are made for; must be picklable.
+        What the workers are made for; must be picklable.
     workers
         How many there are.
     """
 
-    depth = 2
-    share = 3.0
-    message = 0.0004
-    longest = 3.0
+    rule = RangeRule(share=3.0, message=0.0004, longest=3.0)
 
     def __init__(self, setup: Setup, workers: int) -> None:
         if workers < 1:
             raise InvalidArgument(f"workers must be at least 1, got {workers}")
         if getattr(multiprocessing.current_process(), "_inheriting", False):
-            # This is a worker, importing the script that is about to start workers. Its parent explains.
+            # This is a worker that imports a script, and the script starts workers. Its parent explains.
             raise SystemExit(_UNGUARDED)
         if multiprocessing.current_process().daemon:
-            raise NoProcesses("this is a daemonic process, as those of multiprocessing.Pool, which may start none")
+            raise NoProcesses("this is a daemonic process (as those of multiprocessing.Pool), which cannot start any")
         script = get_preparation_data("").get("init_main_from_path")
         if script is not None and not Path(script).is_file():
             raise NoProcesses(f"worker processes import the script that starts them, and {script} is not a file")
@@ -74,58 +81,54 @@ class ProcessCrew:
             ) from error
         self.size = workers
         self._context = multiprocessing.get_context("spawn")
-        self._members: dict[int, _Member] = {}
+        self._workers: dict[int, _Process] = {}
         self._count = 0
-        self._job = 0
-        self._subject = b""
+        self._job = b""
         self._checked = 0.0
         self._closed = False
         atexit.register(self.close)
         self._fill()
 
     @property
-    def description(self) -> str:
+    def place(self) -> str:
         """How many processes there are."""
         return f"{self.size} process{'es' if self.size > 1 else ''}"
 
-    def publish(self, job: int, subject: Subject) -> None:
-        """Keep the subject, to be sent to each worker before its first range of it."""
-        self._job, self._subject = job, HEADER.pack(SUBJECT, job, 0, 0, 0.0) + pickle.dumps(subject)
+    def publish(self, number: int, job: AnyJob) -> None:
+        """Keep the job. Each worker gets it before its first range of it."""
+        self._job = _HEADER.pack(_JOB, 0, 0, 0.0) + pickle.dumps(job)
 
-    def assign(self, member: int, assignment: Assignment) -> None:
-        """Send a range, after its subject."""
-        one = self._members[member]
-        with suppress(OSError):  # a worker that is gone is noticed by `wait`
+    def assign(self, worker: int, assignment: Assignment) -> None:
+        """Send a range, after its job."""
+        one = self._workers[worker]
+        with suppress(OSError):  # `wait` notices a worker that is gone
             if one.job != assignment.job:
-                one.connection.send_bytes(self._subject)
+                one.connection.send_bytes(self._job)
                 one.job = assignment.job
-            one.connection.send_bytes(HEADER.pack(RANGE, assignment.job, assignment.start, len(assignment), 0.0))
+            one.connection.send_bytes(_HEADER.pack(_RANGE, assignment.start, assignment.stop, 0.0))
+
+    def dismiss(self, worker: int, reason: str) -> None:
+        """Kill a worker."""
+        self._workers[worker].reason = reason
+        self._workers[worker].process.kill()
 
     def wait(self, seconds: float) -> Sequence[Event]:
         """Return what the workers sent, and which of them are gone."""
-        numbers = {one.connection: number for number, one in self._members.items()}
+        numbers = {one.connection: number for number, one in self._workers.items()}
         events = [self._receive(numbers[ready]) for ready in wait(list(numbers), seconds)]  # pyright: ignore
         if time.monotonic() - self._checked > 1.0:
-            # A process that an environment forked may hold the connection open after its worker died.
+            # A process that an environment forked may keep the connection open after its worker died.
             self._checked = time.monotonic()
-            gone = {event.member for event in events if isinstance(event, Lost)}
             events += [
                 self._bury(number)
-                for number, one in list(self._members.items())
-                if number not in gone and one.process.exitcode is not None and not one.connection.poll()
+                for number, one in list(self._workers.items())
+                if one.process.exitcode is not None and not one.connection.poll()
             ]
         self._fill()
         return events
 
-    def dismiss(self, member: int, reason: str) -> None:
-        """Kill a worker."""
-        one = self._members[member]
-        if one.reason is None:
-            one.reason = reason
-            one.process.kill()
-
     def restart(self) -> None:
-        """Kill all, start as many."""
+        """Kill all workers, and start as many."""
         self._end(patience=0.0)
         self._fill()
 
@@ -136,35 +139,35 @@ class ProcessCrew:
         self._end(patience=_CLOSING_SECONDS)
 
     def _fill(self) -> None:
-        while not self._closed and len(self._members) < self.size:
+        while not self._closed and len(self._workers) < self.size:
             ours, theirs = self._context.Pipe()
             by_kernel = threading.current_thread() is threading.main_thread()
             process = self._context.Process(
-                target=process_worker.main, args=(theirs, self._setup, by_kernel), name="clipup-worker", daemon=True
+                target=serve, args=(theirs, self._setup, by_kernel), name="clipup-worker", daemon=True
             )
             with _worker_environment():
                 process.start()
             theirs.close()
             self._count += 1
-            self._members[self._count] = _Member(process, ours)
+            self._workers[self._count] = _Process(process, ours)
 
     def _receive(self, number: int) -> Event:
-        one = self._members[number]
+        one = self._workers[number]
         try:
             message = one.connection.recv_bytes()
         except (EOFError, OSError):
             return self._bury(number)
-        kind, job, start, count, seconds = HEADER.unpack_from(message)
-        body = message[HEADER.size :]
-        if kind == DONE:
-            return Finished(number, Assignment(job, start, start + count), body, seconds)
-        if kind == READY:
+        kind, _, _, seconds = _HEADER.unpack_from(message)
+        body = message[_HEADER.size :]
+        if kind == _DONE:
+            return Finished(number, wire.unpack(body), seconds)
+        if kind == _READY:
             one.ready = True
             return Joined(number, pickle.loads(body))  # noqa: S301  # from a process that this one started
-        return Failed(number, unpack_error(body))
+        return Failed(number, wire.unpack_error(body))
 
     def _bury(self, number: int) -> Event:
-        one = self._members.pop(number)
+        one = self._workers.pop(number)
         one.connection.close()
         one.process.join(_CLOSING_SECONDS)
         if one.process.exitcode is None:
@@ -183,18 +186,18 @@ class ProcessCrew:
         return Lost(number, one.reason or _cause(code), one.ready)
 
     def _end(self, *, patience: float) -> None:
-        members, self._members = self._members, {}
+        workers, self._workers = self._workers, {}
         try:
-            for one in members.values():
-                one.connection.close()  # a worker that waits for work reads the end of it, and leaves
+            for one in workers.values():
+                one.connection.close()  # a worker that waits for work sees this, and ends
             deadline = time.monotonic() + patience
-            for one in members.values():
+            for one in workers.values():
                 one.process.join(max(0.0, deadline - time.monotonic()) if one.ready else 0.0)
         finally:
-            # Also where Ctrl-C ends the wait: nobody else knows of them any more, and they ignore its signal.
-            for one in members.values():
+            # Even if Ctrl-C ends the wait: they ignore its signal, and nothing else would end them.
+            for one in workers.values():
                 one.process.kill()
-            for one in members.values():
+            for one in workers.values():
                 one.process.join()
                 one.process.close()
 
@@ -209,13 +212,14 @@ def _cause(code: int) -> str:
 
 @contextmanager
 def _worker_environment() -> Generator[None]:
-    """Let a process that is started here use one thread for linear algebra, from its first import of numpy on.
+    """Set the environment variables of a worker while it is started.
 
-    And let it import nothing from the directory that it happens to be started in, until it has the paths of this one.
+    Linear algebra then uses one thread, from the worker's first import of numpy on. And nothing is imported from the
+    current directory before the worker has the import paths of this process.
     """
     wanted: dict[str, str] = dict.fromkeys(_THREADS, "1")
-    if not os.environ.get(SAFE_PATH):
-        wanted[SAFE_PATH] = OURS
+    if not os.environ.get(_SAFE_PATH):
+        wanted[_SAFE_PATH] = _OURS
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:
@@ -226,3 +230,81 @@ def _worker_environment() -> Generator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+# -- in the worker's process -------------------------------------------------------------------------------------------
+
+
+def serve(connection: Connection, setup: bytes, end_with_thread: bool) -> None:
+    """Be a worker until the other end of `connection` is closed."""
+    # Ctrl-C and a batch system's SIGTERM reach the whole process group. The trainer handles them: it may want a few
+    # more results before it ends its workers.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    if os.environ.get(_SAFE_PATH) == _OURS:
+        del os.environ[_SAFE_PATH]  # processes that an environment starts get their user's settings
+    _end_with_parent(by_kernel=end_with_thread)
+    # Workers are daemonic so that they end with the trainer. Their environments may start processes all the same.
+    multiprocessing.current_process()._config["daemon"] = False  # pyright: ignore
+    try:
+        worker = _make(setup)
+    except BaseException as error:
+        _send(connection, _ERROR, wire.pack_error(error))
+        return
+    try:
+        _send(connection, _READY, pickle.dumps(worker.description))
+        _run_ranges(connection, worker)
+    except (EOFError, OSError):
+        pass  # the trainer closed the connection, or is gone
+    finally:
+        worker.close()
+
+
+def _make(setup: bytes) -> Worker:
+    try:
+        loaded = pickle.loads(setup)  # noqa: S301  # from the process that started this one
+    except (AttributeError, ImportError) as error:
+        raise NoProcesses(
+            f"worker processes cannot import the environment's callable: {error}; "
+            "define it at the top level of a module or of the script that is run"
+        ) from error
+    return Worker(loaded)
+
+
+def _run_ranges(connection: Connection, worker: Worker) -> None:
+    job: AnyJob | None = None
+    while True:
+        message = connection.recv_bytes()
+        kind, start, stop, _ = _HEADER.unpack_from(message)
+        if kind == _JOB:
+            job = pickle.loads(memoryview(message)[_HEADER.size :])  # noqa: S301  # as above
+        elif job is not None:
+            began = time.perf_counter()
+            try:
+                data = wire.pack(job.run(worker, start, stop))
+            except Exception as error:
+                _send(connection, _ERROR, wire.pack_error(error))
+            else:
+                _send(connection, _DONE, data, time.perf_counter() - began)
+
+
+def _send(connection: Connection, kind: int, body: bytes, seconds: float = 0.0) -> None:
+    connection.send_bytes(_HEADER.pack(kind, 0, 0, seconds) + body)
+
+
+def _end_with_parent(*, by_kernel: bool) -> None:
+    """End this process when the trainer ends, however that happens."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+    if by_kernel and sys.platform == "linux":
+        # This also ends a worker that hangs inside a simulator. The kernel watches the thread that started this
+        # process, so it is used only if that is the trainer's main thread.
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    sentinel = parent.sentinel
+
+    def watch() -> None:
+        wait([sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, name="clipup-parent-watch", daemon=True).start()

@@ -1,74 +1,85 @@
-"""A crew of Ray actors: on this machine, or on as many as a cluster has."""
+"""Workers that are Ray actors: on this machine, or on the machines of a cluster."""
 
 from __future__ import annotations
 
+import logging
+import os
+import struct
 import time
+import warnings
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, NewType, cast
 
-from clipup.errors import InvalidArgument
-from clipup.executors.crew import Assignment, Event, Failed, Finished, Joined, Lost
-from clipup.executors.ray_cluster import Actor, Cluster, Reference
-from clipup.executors.ray_worker import unpack_reply
-from clipup.executors.work import Setup, Subject
-from clipup.executors.worker import Description, unpack_error
+from clipup.errors import InvalidArgument, MissingDependency
+from clipup.executors import wire
+from clipup.executors.jobs import Setup, Worker, WorkerDescription
+from clipup.executors.scheduler import AnyJob, Assignment, Event, Failed, Finished, Joined, Lost
+from clipup.executors.work_queue import RangeRule
+from clipup.processors import available_threads
 
 GROWTH_SECONDS = 2.0
-"""How often it is looked whether the cluster has become larger or smaller."""
+"""Seconds between two looks at the size of the cluster."""
+
+Reference = NewType("Reference", object)
+"""A value that is, or will be, somewhere in the cluster."""
+
+_LOCAL_STORE_BYTES = 256 * 2**20  # of a Ray that is started here: for jobs, and for replies too large for a message
+_DONE, _ERROR = 1, 2
+_HEADER = struct.Struct("<Bd")  # kind, seconds
+
+
+# -- in the trainer's process ------------------------------------------------------------------------------------------
 
 
 @dataclass
-class _Member:
-    actor: Actor
+class _Actor:
+    handle: Any
     start: Reference
     ready: bool = False
     job: int = 0
-    calls: deque[tuple[Reference, Assignment]] = field(default_factory=deque[tuple[Reference, Assignment]])
+    calls: deque[Reference] = field(default_factory=deque[Reference])
     reason: str | None = None
 
     @property
     def pending(self) -> Reference | None:
-        """What is waited for: calls to one actor are answered in their order."""
+        """The next reply: an actor answers its calls in order."""
         if not self.ready:
             return self.start
-        return self.calls[0][0] if self.calls else None
+        return self.calls[0] if self.calls else None
 
 
-class RayCrew:
-    """One actor for each processor of the cluster, or as many as asked for; never more than there is room for.
+class RayTransport:
+    """One actor for each processor of the cluster, or as many as asked for, but never more than there is room for.
 
-    The center, the standard deviations and the statistics reach each machine once a generation, through Ray's object
-    store; ranges of indices travel as plain arguments. An actor that is lost, alone or with its machine, is replaced
-    where the cluster has room, and the crew follows the cluster as it grows and shrinks.
+    A job reaches each machine once, through Ray's object store. Ranges of indices travel as plain arguments. An actor
+    that is lost, alone or with its machine, is replaced if the cluster has room. Actors are added and removed as the
+    cluster grows and shrinks.
 
     Parameters
     ----------
     setup
         What the actors are made for.
     address
-        ``"ray"`` for this machine (or whatever Ray is connected to already, or ``RAY_ADDRESS`` says); otherwise an
-        address as `ray.init` takes it: ``"auto"``, ``"host:6379"``, ``"ray://host:10001"``.
+        ``"ray"`` for this machine (or the Ray that is connected already, or that ``RAY_ADDRESS`` names); otherwise an
+        address for `ray.init`: ``"auto"``, ``"host:6379"``, ``"ray://host:10001"``.
     workers
-        How many actors; None for one a processor.
+        How many actors; None for one for each processor.
     """
 
-    depth = 2
-    # A call of an actor costs the trainer 2 ms and 1.6 kB beside what it carries (benchmarks/executors_overhead.py).
-    share = 1.5
-    message = 0.002
-    longest = 10.0
+    # A call of an actor costs the trainer 2 ms, and 1.6 kB besides its content (benchmarks/executors_overhead.py).
+    rule = RangeRule(share=1.5, message=0.002, longest=10.0)
 
     def __init__(self, setup: Setup, address: str = "ray", workers: int | None = None) -> None:
         if workers is not None and workers < 1:
             raise InvalidArgument(f"workers must be at least 1, got {workers}")
-        self._cluster = Cluster(address, workers)
+        self._cluster = _Cluster(address, workers)
         self._wanted = workers
-        self._members: dict[int, _Member] = {}
+        self._actors: dict[int, _Actor] = {}
         self._count = 0
         self._target = 1
-        self._subject: Reference | None = None
+        self._job: Reference | None = None
         self._looked = -GROWTH_SECONDS
         self._closed = False
         try:
@@ -80,61 +91,56 @@ class RayCrew:
 
     @property
     def size(self) -> int:
-        """How many actors there are meant to be."""
-        return max(self._target, len(self._members))
+        """How many actors there should be."""
+        return max(self._target, len(self._actors))
 
     @property
-    def description(self) -> str:
-        """How many actors on how many machines."""
-        actors, machines = len(self._members), self._cluster.machines()
+    def place(self) -> str:
+        """How many actors there are on how many machines."""
+        actors, machines = len(self._actors), self._cluster.machines()
         return f"Ray, {actors} actor{'s' if actors > 1 else ''} on {machines} machine{'s' if machines > 1 else ''}"
 
-    def publish(self, job: int, subject: Subject) -> None:
-        """Put the subject where every machine finds it."""
-        self._subject = self._cluster.put(subject)
+    def publish(self, number: int, job: AnyJob) -> None:
+        """Put the job where every machine finds it."""
+        self._job = self._cluster.put(job)
 
-    def assign(self, member: int, assignment: Assignment) -> None:
-        """Call an actor with a range, after having told it the subject."""
-        one = self._members[member]
-        if one.job != assignment.job and self._subject is not None:
-            one.actor.prepare(assignment.job, self._subject)
-            one.job = assignment.job
-        one.calls.append((one.actor.run(assignment.job, assignment.start, assignment.stop), assignment))
+    def assign(self, worker: int, assignment: Assignment) -> None:
+        """Call an actor with a range, after telling it the job."""
+        actor = self._actors[worker]
+        if actor.job != assignment.job:
+            actor.handle.prepare.remote(assignment.job, self._job)
+            actor.job = assignment.job
+        actor.calls.append(actor.handle.run.remote(assignment.job, assignment.start, assignment.stop))
+
+    def dismiss(self, worker: int, reason: str) -> None:
+        """Kill an actor. The call that it was running ends with an error."""
+        self._actors[worker].reason = reason
+        self._cluster.kill(self._actors[worker].handle)
 
     def wait(self, seconds: float) -> Sequence[Event]:
         """Return what the actors answered, and which of them are gone."""
         self._fill()
-        numbers = {one.pending: number for number, one in self._members.items() if one.pending is not None}
-        events: list[Event] = []
-        for reference in self._cluster.wait(list(numbers), min(seconds, GROWTH_SECONDS)):
-            number = numbers[reference]
-            events.append(self._receive(number, self._members[number], reference))
-        return events
-
-    def dismiss(self, member: int, reason: str) -> None:
-        """Kill an actor; the call it was at ends with an error."""
-        one = self._members[member]
-        if one.reason is None:
-            one.reason = reason
-            one.actor.kill()
+        numbers = {actor.pending: number for number, actor in self._actors.items() if actor.pending is not None}
+        replies = self._cluster.wait(list(numbers), min(seconds, GROWTH_SECONDS))
+        return [self._receive(numbers[reply], reply) for reply in replies]
 
     def restart(self) -> None:
-        """Kill all actors, start others."""
+        """Kill all actors, and start others."""
         self._end()
         self._looked = -GROWTH_SECONDS
         self._fill()
 
     def close(self) -> None:
-        """Kill all actors; stop Ray where it was started for this crew."""
+        """Kill all actors, and stop Ray if it was started here."""
         if not self._closed:
             self._closed = True
             self._end()
             self._cluster.close()
 
     def _end(self) -> None:
-        members, self._members = self._members, {}
-        for one in members.values():
-            one.actor.kill()
+        actors, self._actors = self._actors, {}
+        for actor in actors.values():
+            self._cluster.kill(actor.handle)
 
     def _fill(self) -> None:
         if time.monotonic() - self._looked < GROWTH_SECONDS:
@@ -142,34 +148,161 @@ class RayCrew:
         self._looked = time.monotonic()
         room = self._cluster.processors()
         target = self._target = max(1, room if self._wanted is None else min(self._wanted, room))
-        while len(self._members) < target:
+        while len(self._actors) < target:
             self._count += 1
-            actor = self._cluster.actor()
-            self._members[self._count] = _Member(actor, actor.start(self._setup))
-        # Actors that no machine has room for would wait for ever.
-        for number in [number for number, one in self._members.items() if not one.ready][: len(self._members) - target]:
-            self._members.pop(number).actor.kill()
+            handle = self._cluster.actor()
+            self._actors[self._count] = _Actor(handle, handle.start.remote(self._setup))
+        # Actors for which no machine has room would wait for ever.
+        starting = [number for number, actor in self._actors.items() if not actor.ready]
+        for number in starting[: len(self._actors) - target]:
+            self._cluster.kill(self._actors.pop(number).handle)
 
-    def _receive(self, number: int, one: _Member, reference: Reference) -> Event:
+    def _receive(self, number: int, reference: Reference) -> Event:
+        actor = self._actors[number]
         try:
             reply = self._cluster.get(reference)
         except self._cluster.losses as error:
-            del self._members[number]
-            one.actor.kill()
+            del self._actors[number]
+            self._cluster.kill(actor.handle)
             self._looked = min(self._looked, time.monotonic() - GROWTH_SECONDS + 0.2)
-            return Lost(number, one.reason or f"was lost ({_last_line(error)})", one.ready)
-        if isinstance(reply, Description):
-            one.ready = True
+            return Lost(number, actor.reason or f"was lost ({_last_line(error)})", actor.ready)
+        if isinstance(reply, WorkerDescription):
+            actor.ready = True
             return Joined(number, reply)
-        packed = cast(bytes, reply)
-        if not one.ready:
-            return Failed(number, unpack_error(packed))
-        _, assignment = one.calls.popleft()
-        done, data, seconds = unpack_reply(packed)
-        return Finished(number, assignment, data, seconds) if done else Failed(number, unpack_error(data))
+        if not actor.ready:
+            return Failed(number, wire.unpack_error(reply))
+        actor.calls.popleft()
+        kind, seconds = _HEADER.unpack_from(reply)
+        body = reply[_HEADER.size :]
+        return (
+            Finished(number, wire.unpack(body), seconds) if kind == _DONE else Failed(number, wire.unpack_error(body))
+        )
+
+
+class _Cluster:
+    """The few calls of Ray that are needed, with types, on the Ray at `address`, the connected one, or a new one."""
+
+    def __init__(self, address: str, workers: int | None) -> None:
+        self._ray = _import_ray()
+        self._own = not self._ray.is_initialized()
+        if self._own:
+            self._connect(address, workers)
+        self.losses: type[Exception] = self._ray.exceptions.RayError
+        # One processor, and no restart: the trainer at once gives a lost range to another actor.
+        self._make = self._ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(RayWorker)
+
+    def _connect(self, address: str, workers: int | None) -> None:
+        quiet: dict[str, object] = {"log_to_driver": False, "logging_level": logging.ERROR}
+        try:
+            if address == "ray" and not os.environ.get("RAY_ADDRESS"):
+                self._ray.init(
+                    address="local",
+                    num_cpus=workers or available_threads(),
+                    include_dashboard=False,
+                    object_store_memory=_LOCAL_STORE_BYTES,
+                    **quiet,
+                )
+            else:
+                with warnings.catch_warnings(action="ignore"):  # Ray Client's warnings are part of the error below
+                    self._ray.init(address=None if address == "ray" else address, **quiet)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            remedy = "start it with `ray start --head`, or use cluster='ray'"
+            if address != "ray":  # a missing token looks like a missing cluster
+                remedy += "; if it is there and wants a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN"
+            raise InvalidArgument(f"no connection to Ray at {address!r}: {first}; {remedy}") from error
+
+    def processors(self) -> int:
+        """Return how many processors the cluster has now."""
+        return int(self._ray.cluster_resources().get("CPU", 0))
+
+    def machines(self) -> int:
+        """Return how many machines are alive."""
+        return sum(bool(node["Alive"]) for node in self._ray.nodes())
+
+    def put(self, value: Setup | AnyJob) -> Reference:
+        """Put a value into the object store. Each machine fetches it once."""
+        return self._ray.put(value)
+
+    def get(self, reference: Reference) -> WorkerDescription | bytes:
+        """Return a reply that is there, or raise one of `losses`."""
+        return self._ray.get(reference)
+
+    def actor(self) -> Any:
+        """Return a new actor, which starts when a machine has room for it."""
+        return self._make.remote()
+
+    def kill(self, handle: Any) -> None:
+        """End an actor at once, if it is still there."""
+        if self._ray.is_initialized():
+            self._ray.kill(handle, no_restart=True)
+
+    def wait(self, references: Sequence[Reference], seconds: float) -> list[Reference]:
+        """Return the references whose values are there. Wait for at most this long for the first."""
+        if not references:
+            time.sleep(min(seconds, 0.1))
+            return []
+        ready, _ = self._ray.wait(list(references), num_returns=1, timeout=seconds)
+        if ready and len(references) > 1:
+            ready, _ = self._ray.wait(list(references), num_returns=len(references), timeout=0)
+        return ready
+
+    def close(self) -> None:
+        """Stop the Ray that was started here. A Ray that others use is left alone."""
+        if self._own and self._ray.is_initialized():
+            self._ray.shutdown()
+
+
+def _import_ray() -> Any:
+    # Without these, Ray reports its use, and warns about accelerators that are not used.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingDependency.of("ray", extra="ray") from error
+    return cast(Any, ray)
 
 
 def _last_line(error: BaseException) -> str:
-    """What a loss was about: Ray puts the cause last, after a traceback."""
+    """Return the cause of a loss, which Ray puts last, after a traceback."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[-1]}" if lines else type(error).__name__
+
+
+# -- in the actor ------------------------------------------------------------------------------------------------------
+
+
+class RayWorker:
+    """A worker in an actor. Its methods return errors instead of raising them.
+
+    So an exception from a call always means that the actor, or the way to it, is lost.
+    """
+
+    def __init__(self) -> None:
+        self._worker: Worker | None = None
+        self._number = 0
+        self._job: AnyJob | None = None
+
+    def start(self, setup: Setup) -> WorkerDescription | bytes:
+        """Make the engines; return what the worker is, or a packed error."""
+        try:
+            self._worker = Worker(setup)
+        except Exception as error:
+            return wire.pack_error(error)
+        return self._worker.description
+
+    def prepare(self, number: int, job: AnyJob) -> None:
+        """Take a job."""
+        self._number, self._job = number, job
+
+    def run(self, number: int, start: int, stop: int) -> bytes:
+        """Run a range of a job; return a packed reply."""
+        if self._worker is None or self._job is None or number != self._number:
+            raise RuntimeError("the job of this range never arrived")
+        began = time.perf_counter()
+        try:
+            data = wire.pack(self._job.run(self._worker, start, stop))
+        except Exception as error:
+            return _HEADER.pack(_ERROR, 0.0) + wire.pack_error(error)
+        return _HEADER.pack(_DONE, time.perf_counter() - began) + data

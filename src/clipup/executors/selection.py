@@ -1,19 +1,19 @@
-"""The one place where it is decided where evaluation runs."""
+"""Chooses where evaluation runs."""
 
 from __future__ import annotations
 
 import logging
 
-from clipup.engines import Task
-from clipup.engines.engine import available_threads
-from clipup.engines.registry import envpool_refusal
+from clipup.engines import Task, registry
+from clipup.engines.protocol import DEFAULT_LANES
 from clipup.errors import InvalidArgument, NoProcesses
 from clipup.executors.inline import InlineExecutor
+from clipup.executors.jobs import Setup
 from clipup.executors.protocol import Executor
-from clipup.executors.work import Setup
+from clipup.processors import available_threads
 
-SINGLE = 1
-"""So many processes are none but this one."""
+FEWEST_PROCESSES = 2
+"""One worker means: stay in this process."""
 
 _logger = logging.getLogger("clipup")
 
@@ -23,7 +23,7 @@ def make_executor(
     policy: str,
     *,
     collect_moments: bool,
-    lanes: int = 256,
+    lanes: int = DEFAULT_LANES,
     workers: int | None = None,
     cluster: str | None = None,
     episode_timeout: float | None = None,
@@ -35,12 +35,12 @@ def make_executor(
     task, policy
         What is run, and the network as text (``linear``, ``linear-bias``, ``mlp:64,64``).
     collect_moments
-        Whether observation statistics are wanted.
+        Whether to collect observation statistics.
     lanes
         How many simulators EnvPool holds; part of what is computed.
     workers
-        Threads for EnvPool, processes for Gymnasium, actors for Ray; None takes what there is. With Gymnasium, 1 runs
-        everything in this process.
+        How many threads (EnvPool), processes (Gymnasium) or actors (Ray) to use; None for one for each processor. With
+        Gymnasium, 1 means: stay in this process.
     cluster
         ``"ray"``, or an address of Ray (``"auto"``, ``"host:6379"``, ``"ray://host:10001"``) to run on a cluster.
     episode_timeout
@@ -50,27 +50,28 @@ def make_executor(
         raise InvalidArgument(f"workers must be at least 1, got {workers}")
     if episode_timeout is not None and not episode_timeout > 0:
         raise InvalidArgument(f"episode_timeout must be positive seconds, got {episode_timeout}")
-    setup = Setup(task, policy, lanes, collect_moments, timed=episode_timeout is not None)
+    setup = Setup(task, policy, collect_moments, lanes, timed=episode_timeout is not None)
     if cluster is not None:
-        from clipup.executors.crewed import CrewExecutor
-        from clipup.executors.ray import RayCrew
+        from clipup.executors.distributed import DistributedExecutor
+        from clipup.executors.ray import RayTransport
 
-        return CrewExecutor(RayCrew(setup, cluster, workers), task, episode_timeout=episode_timeout)
-    envpool = task.engine != "gymnasium" and envpool_refusal(task) is None
-    if envpool and episode_timeout is not None:
+        return DistributedExecutor(RayTransport(setup, cluster, workers), task, episode_timeout=episode_timeout)
+    engine, _ = registry.choose(task)
+    if engine.own_threads and episode_timeout is not None:
+        others = " or ".join(repr(entry.name) for entry in registry.ENTRIES if not entry.own_threads)
         raise InvalidArgument(
-            "episode_timeout ends worker processes, and EnvPool's environments run in threads of this one; leave it "
-            "out, or choose engine 'gymnasium' or a cluster"
+            f"episode_timeout ends worker processes, but {engine.title}'s environments run in threads of this process; "
+            f"remove it, or choose engine {others} or a cluster"
         )
-    processes = 1 if envpool else workers or available_threads()
-    if processes > SINGLE or episode_timeout is not None:
-        from clipup.executors.crewed import CrewExecutor
-        from clipup.executors.processes import ProcessCrew
+    processes = 1 if engine.own_threads else workers or available_threads()
+    if processes >= FEWEST_PROCESSES or episode_timeout is not None:
+        from clipup.executors.distributed import DistributedExecutor
+        from clipup.executors.processes import ProcessTransport
 
         try:
-            return CrewExecutor(ProcessCrew(setup, processes), task, episode_timeout=episode_timeout)
+            return DistributedExecutor(ProcessTransport(setup, processes), task, episode_timeout=episode_timeout)
         except NoProcesses as error:
             if workers is not None or episode_timeout is not None:
                 raise
             _logger.warning("running in one process: %s", error)
-    return InlineExecutor(task, policy, collect_moments=collect_moments, lanes=lanes, threads=workers)
+    return InlineExecutor(setup, threads=workers)

@@ -19,7 +19,7 @@ import numpy as np
 from clipup.errors import ClipUpError, FileFault
 from clipup.export.safetensors import Array, TensorFile, decode, encode
 from clipup.policies import Actions, Network, Policy, Statistics
-from clipup.policies.network import Activation
+from clipup.policies.feedforward import Activation
 
 FORMAT = "clipup-policy"
 VERSION = 1
@@ -114,7 +114,7 @@ def read_policy(path: str | os.PathLike[str]) -> tuple[Policy, PolicyTask]:
             raise FileFault(f"{source}: larger than {SIZE_LIMIT} bytes; this is no policy")
         data = Path(path).read_bytes()
     except OSError as error:
-        raise FileFault(f"{source}: cannot be read: {error.strerror or error}") from error
+        raise FileFault.of(source, "read", error) from error
     return decode_policy(data, source)
 
 

@@ -121,7 +121,7 @@ def read(path: str | os.PathLike[str], *, require_digest: bool = True) -> Tensor
     try:
         data = Path(path).read_bytes()
     except OSError as error:
-        raise FileFault(f"{os.fspath(path)}: cannot be read: {error.strerror or error}") from error
+        raise FileFault.of(os.fspath(path), "read", error) from error
     return decode(data, source=os.fspath(path), require_digest=require_digest)
 
 

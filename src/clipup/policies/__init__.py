@@ -1,8 +1,8 @@
-"""Policies over whole populations, in numpy: networks, actions, observation statistics."""
+"""Policies of a whole population, in numpy: networks, actions, observation statistics."""
 
 from clipup.policies.actions import Actions
-from clipup.policies.network import Network
+from clipup.policies.feedforward import Network
 from clipup.policies.normalizer import Moments, Normalizer, Statistics
-from clipup.policies.policy import Policy
+from clipup.policies.trained import Policy
 
 __all__ = ["Actions", "Moments", "Network", "Normalizer", "Policy", "Statistics"]

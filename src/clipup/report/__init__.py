@@ -1,6 +1,6 @@
-"""Reports: runs as one page to look at, still or live, and as pictures."""
+"""Reports about runs: one HTML page, saved or live, and figures."""
 
-from clipup.report.page import make_report
-from clipup.report.runs import LoadedRun, load_run
+from clipup.report.loading import LoadedRun, load_run
+from clipup.report.render import make_report
 
 __all__ = ["LoadedRun", "load_run", "make_report"]

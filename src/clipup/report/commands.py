@@ -1,4 +1,4 @@
-"""How to repeat a run: as a command that can be pasted."""
+"""Commands that repeat a run, ready to paste."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from clipup.runs.trust import KNOWN_MODULES, check_cluster
 
 
 def train_command(config: RunConfig) -> str:
-    """The shortest ``clipup train`` that gives this configuration: what the task's preset says is left out."""
+    """The shortest ``clipup train`` command with this configuration, without what the task's preset already says."""
     try:
         usual, _ = resolve({"env": config.env})
     except ClipUpError:
@@ -29,20 +29,20 @@ def train_command(config: RunConfig) -> str:
             words.append(flag if value else flag.replace("--", "--no-", 1))
         else:
             text = _plain(format_value(value, unset=known[name].unset))  # pyright: ignore[reportArgumentType]
-            # argparse takes a word like -1e-05 for a flag, unless it stands behind an equals sign.
+            # argparse reads a word like -1e-05 as a flag, unless it follows an equals sign.
             words += [f"{flag}={text}"] if text.startswith("-") else [flag, text]
     for name, option in config.env_options.items():
         text = format_value(option)
-        # Without its quotes, the text "3" would be read back as a number.
+        # Without quotes, the text "3" would be read as a number.
         words += [f"--env.{name}", _plain(text) if parse_value(_plain(text)) == option else text]
     return shlex.join(words)
 
 
 def repeat_command(path: Path, env: str = "", cluster: str | None = None) -> str:
-    """Repeat a run from its own configuration file, bit for bit; a module that its `env` imports is named.
+    """The command that repeats a run bit for bit from its own configuration file.
 
-    The address of a cluster is not: the results do not depend on where they are computed, a cluster that is gone would
-    stop the command, and one that a stranger wrote into the file should not be reached by pasting it.
+    It allows the module that `env` imports. It leaves out the address of a cluster: results do not depend on where they
+    are computed, the cluster may be gone, and pasting a command must not connect to an address from a foreign file.
     """
     module = env.rpartition(":")[0]
     trust = ["--import", module] if module and module not in KNOWN_MODULES else []
@@ -52,7 +52,7 @@ def repeat_command(path: Path, env: str = "", cluster: str | None = None) -> str
 
 
 def _is_taken(cluster: str | None) -> bool:
-    """Whether the command line takes this cluster from a file."""
+    """Whether the command line accepts this cluster from a file."""
     try:
         check_cluster(cluster, named=False, source="")
     except InvalidArgument:

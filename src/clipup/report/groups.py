@@ -1,4 +1,4 @@
-"""Runs that differ only by seed belong together; what differs otherwise gives each group its name."""
+"""Groups of runs that differ only by seed. A group is named by the settings in which it differs from the others."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from clipup.report.runs import LoadedRun
+from clipup.report.loading import LoadedRun
 from clipup.runs.config import settings as known_settings
 
 _KNOWN = known_settings()
-# Where and how fast a run goes, and when it ends, does not make it another experiment.
+# Settings that do not separate groups: where and how fast a run goes, when it ends, and its seed.
 _LOOSE = frozenset(name for name, setting in _KNOWN.items() if setting.group in ("execution", "stopping")) | {"seed"}
 
 
 @dataclass(frozen=True)
-class Group:
+class RunGroup:
     """Runs of one configuration."""
 
     label: str
     settings: Mapping[str, str]
     members: tuple[int, ...]
-    """Places of its runs in the list of all."""
+    """Indices of its runs in the list of all runs."""
 
 
 @dataclass(frozen=True)
@@ -34,22 +34,22 @@ class SettingRow:
     differs: bool
 
 
-def group_runs(runs: Sequence[LoadedRun]) -> list[Group]:
-    """Group the runs, in the order of what differs between the groups; otherwise of their first members."""
+def group_runs(runs: Sequence[LoadedRun]) -> list[RunGroup]:
+    """Group the runs. Groups are ordered by the settings that differ, then by their first run."""
     members: dict[str, list[int]] = {}
     for place, run in enumerate(runs):
         members.setdefault(_key(run), []).append(place)
     flat = {key: _flat(runs[places[0]].settings) for key, places in members.items()}
     names = _distinguishing([values for values in flat.values() if values])
-    groups: list[Group] = []
+    groups: list[RunGroup] = []
     for key, places in sorted(members.items(), key=lambda entry: [_order(flat[entry[0]].get(name)) for name in names]):
         values = flat[key]
-        groups.append(Group(_label(values, names, runs[places[0]], len(flat)), _shared(runs, places), tuple(places)))
+        groups.append(RunGroup(_label(values, names, runs[places[0]], len(flat)), _shared(runs, places), tuple(places)))
     return groups
 
 
-def setting_rows(groups: Sequence[Group]) -> list[SettingRow]:
-    """Every setting with its value in each group, in the order of the configuration; unknown ones last."""
+def setting_rows(groups: Sequence[RunGroup]) -> list[SettingRow]:
+    """Every setting with its value in each group, in the order of the configuration. Unknown settings come last."""
     names = [name for name in _KNOWN if name != "env_options"]
     present = {name for group in groups for name in group.settings}
     names = [name for name in names if name in present] + sorted(present - set(names))
@@ -58,7 +58,8 @@ def setting_rows(groups: Sequence[Group]) -> list[SettingRow]:
     for name in names:
         values = tuple(group.settings.get(name, "–") for group in groups)
         differs = len({group.settings.get(name, "–") for group in with_settings}) > 1 and name != "seed"
-        text = _KNOWN[name].help if name in _KNOWN else "option of the environment" if "." in name else "not known here"
+        unknown = "option of the environment" if "." in name else "unknown to this version of clipup"
+        text = _KNOWN[name].help if name in _KNOWN else unknown
         rows.append(SettingRow(name, text, values, differs))
     return rows
 
@@ -88,7 +89,7 @@ def _text(value: object) -> str:
 
 
 def _shared(runs: Sequence[LoadedRun], places: Sequence[int]) -> dict[str, str]:
-    """The settings of a group; where its runs differ (seeds), all values."""
+    """The settings of a group. Where its runs differ, as in their seed, all values are listed."""
     every = [_flat(runs[place].settings) for place in places]
     shared: dict[str, str] = {}
     for name in every[0]:
@@ -104,7 +105,7 @@ def _distinguishing(settings: Sequence[Mapping[str, str]]) -> list[str]:
 
 
 def _order(text: str | None) -> tuple[int, float, str]:
-    """Numbers by size, before words by letter; what is missing last."""
+    """Sort key: numbers by size, then words, then missing values."""
     try:
         return (0, float(text or ""), "")
     except ValueError:

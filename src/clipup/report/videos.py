@@ -1,4 +1,4 @@
-"""The trained policy as a video inside the page, where it can be rendered."""
+"""Videos of trained policies inside the page, where the environment can be rendered."""
 
 from __future__ import annotations
 
@@ -6,22 +6,20 @@ import base64
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import cast
 
 from clipup.errors import ClipUpError
-from clipup.report.model import PageData, short_names
-from clipup.report.runs import LoadedRun
+from clipup.report.loading import LoadedRun
+from clipup.report.page_data import PageData, short_names
 
 SECONDS = 15.0
 TRIES = 3
-"""How many runs without a policy, or that cannot be rendered, are passed over before giving up."""
+"""Runs without a video that are skipped before giving up."""
 
 
 def embedded_videos(runs: Sequence[LoadedRun], *, limit: int, warn: Callable[[str], None]) -> list[PageData]:
-    """A video of the best policy of each run, best runs first, at most `limit`.
+    """Videos of the best policies of the best runs, at most `limit`.
 
-    A run whose environment cannot be rendered here is passed over with a word to `warn`: a report without a video is
-    still a report.
+    A run that cannot be rendered here is skipped, and `warn` is told why: a report without a video is still a report.
     """
     order = sorted(range(len(runs)), key=lambda place: -_score(runs[place]))
     names = short_names(runs)
@@ -34,14 +32,13 @@ def embedded_videos(runs: Sequence[LoadedRun], *, limit: int, warn: Callable[[st
         except (ClipUpError, OSError) as error:
             warn(f"no video of {names[place]}: {' '.join(str(error).split())}")
         except Exception as error:
-            # Simulators and their renderers fail in ways of their own; none of them may take the report along.
+            # Simulators and renderers raise errors of any kind. None of them may prevent the report.
             warn(f"no video of {names[place]}: {type(error).__name__}: {' '.join(str(error).split())[:200]}")
     return videos
 
 
 def _video(run: LoadedRun, name: str) -> PageData:
     from clipup.engines import Task
-    from clipup.engines.task import EngineName
     from clipup.evaluation.video import record_video
     from clipup.export.policy import policy_file, read_policy
     from clipup.runs.trust import check_import
@@ -56,13 +53,13 @@ def _video(run: LoadedRun, name: str) -> PageData:
         env=described.env,
         env_options=described.env_options,
         rescale_actions=described.rescale_actions,
-        engine=cast(EngineName, described.engine),
+        engine=described.engine,
     )
-    with tempfile.TemporaryDirectory() as folder:
-        video = record_video(policy, task, Path(folder) / "policy.mp4", max_seconds=SECONDS)
+    with tempfile.TemporaryDirectory() as directory:
+        video = record_video(policy, task, Path(directory) / "policy.mp4", max_seconds=SECONDS)
         data = base64.b64encode(video.path.read_bytes()).decode("ascii")
     shown = ", ".join("cut" if value is None else f"{value:.4g}" for value in video.returns)
-    caption = f"{name}, generation {described.generation}: an episode of return {shown}"
+    caption = f"{name}, generation {described.generation}: an episode with return {shown}"
     return {"caption": caption, "source": f"data:video/mp4;base64,{data}"}
 
 

@@ -1,1 +1,1 @@
-"""The paper, reproduced: its experiments, its published values, and what ours come to beside them."""
+"""The paper's experiments: run again, and compared with the published values."""

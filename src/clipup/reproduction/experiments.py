@@ -1,7 +1,7 @@
 """The paper's experiments as data: groups of runs, each a task's preset with a few settings changed.
 
-The presets (``clipup/runs/presets``) hold the paper's hyperparameters of each task; an experiment says only how
-its groups differ from them. Groups of different experiments with equal settings share their runs.
+The presets (``clipup/runs/presets``) hold the paper's hyperparameters of each task. An experiment only lists how its
+groups differ from them. Groups with equal settings share their runs, also across experiments.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from clipup.errors import InvalidArgument
 from clipup.runs.config import Scalar
-from clipup.runs.suggestions import did_you_mean
+from clipup.suggestions import did_you_mean
 
 LUNAR_LANDER = "LunarLanderContinuous-v3"
 WALKER2D = "Walker2d-v4"
@@ -20,52 +20,52 @@ HUMANOID_BULLET = "pybullet_envs_gymnasium:HumanoidBulletEnv-v0"
 
 
 @dataclass(frozen=True)
-class Group:
-    """Runs that differ in their seed alone."""
+class ExperimentGroup:
+    """Runs that differ only in their seed."""
 
     name: str
     label: str
     env: str
     settings: Mapping[str, Scalar | Mapping[str, Scalar]] = field(default_factory=dict[str, Scalar])
     turn: int = 0
-    """Runs of a lower turn go first; within a turn one run of each group, then the next of each."""
+    """Groups of a lower turn run first. Within a turn, each group makes its first run, then each its second."""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """What is run, for how long, and which pictures come of it."""
+    """What is run, for how long, and which figures are drawn from it."""
 
     name: str
     title: str
     where: str
-    """Where the paper has it."""
-    groups: tuple[Group, ...] = ()
+    """Sections, figures and tables of the paper, by their labels in its source."""
+    groups: tuple[ExperimentGroup, ...] = ()
     runs: int = 0
-    """Runs of each group in the paper; seeds are 1, 2, 3 and so on."""
+    """Runs of each group in the paper. Seeds are 1, 2, 3 and so on."""
     generations: int = 0
     figures: tuple[str, ...] = ()
-    """Of "scores", "curves", "range-curves", "speeds", "defaults"."""
+    """Any of "scores", "curves", "range-curves", "speeds", "defaults"."""
     threshold: float | None = None
-    """The score that counts as solved, drawn into the curves."""
+    """The score that counts as solved; the curves show it as a line."""
     note: str = ""
 
 
 RANKS = "ranks"
-"""The scale that a family's others are measured against."""
+"""The scale that the other scales of a family are compared with."""
 SCALES: Mapping[str, str] = {
     RANKS: "fitness ranking",
     "raw": "raw rewards",
     "times-1000": "rewards × 1000",
     "over-1000": "rewards / 1000",
 }
-"""What the search sees of the rewards: endings of the groups of fitness-scale, and words for them."""
+"""How rewards reach the search: endings of the group names of fitness-scale, and labels for them."""
 FAMILIES: Mapping[str, str] = {
     "clipup": "ClipUp",
     "adam-0.15": "Adam 0.15",
     "adam-0.175": "Adam 0.175",
     "adam-0.2": "Adam 0.2",
 }
-"""Beginnings of the groups of fitness-scale."""
+"""Beginnings of the group names of fitness-scale, and labels for them."""
 _SCALED: Mapping[str, Mapping[str, Scalar]] = {
     RANKS: {},
     "raw": {"fitness_shaping": "raw"},
@@ -74,18 +74,22 @@ _SCALED: Mapping[str, Mapping[str, Scalar]] = {
 }
 
 
-def _scales(family: str, turn: int, **settings: Scalar) -> tuple[Group, ...]:
+def _scales(family: str, turn: int, **settings: Scalar) -> tuple[ExperimentGroup, ...]:
     return tuple(
-        Group(f"{family}-{scale}", f"{FAMILIES[family]}, {words}", LUNAR_LANDER, {**settings, **_SCALED[scale]}, turn)
+        ExperimentGroup(
+            f"{family}-{scale}", f"{FAMILIES[family]}, {words}", LUNAR_LANDER, {**settings, **_SCALED[scale]}, turn
+        )
         for scale, words in SCALES.items()
     )
 
 
-CLIPUP = Group("clipup", "ClipUp", HUMANOID)
-CLIPUP_FAST = Group("clipup-fast", "ClipUp, α = 1.1e-2", HUMANOID, {"step_size": 1.1e-2})
-ADAM = Group("adam", "Adam", HUMANOID, {"optimizer": "adam", "step_size": 6e-4})
-NOCLIP = Group("noclip", "NoClip, α = 7.5e-3", HUMANOID, {"optimizer": "noclip"})
-NOCLIP_FAST = Group("noclip-fast", "NoClip, α = 1.1e-2", HUMANOID, {"optimizer": "noclip", "step_size": 1.1e-2})
+CLIPUP = ExperimentGroup("clipup", "ClipUp", HUMANOID)
+CLIPUP_FAST = ExperimentGroup("clipup-fast", "ClipUp, α = 1.1e-2", HUMANOID, {"step_size": 1.1e-2})
+ADAM = ExperimentGroup("adam", "Adam", HUMANOID, {"optimizer": "adam", "step_size": 6e-4})
+NOCLIP = ExperimentGroup("noclip", "NoClip, α = 7.5e-3", HUMANOID, {"optimizer": "noclip"})
+NOCLIP_FAST = ExperimentGroup(
+    "noclip-fast", "NoClip, α = 1.1e-2", HUMANOID, {"optimizer": "noclip", "step_size": 1.1e-2}
+)
 _SMALL: dict[str, Scalar] = {"population": 80, "population_max": 400, "interactions": 60_000}
 
 _ALL = (
@@ -108,8 +112,8 @@ _ALL = (
         "ClipUp and Adam on Walker2d",
         "fig:mujoco, tbl:hyperwalker2d",
         (
-            Group("clipup", "ClipUp", WALKER2D),
-            Group("adam", "Adam", WALKER2D, {"optimizer": "adam", "step_size": 4e-3}),
+            ExperimentGroup("clipup", "ClipUp", WALKER2D),
+            ExperimentGroup("adam", "Adam", WALKER2D, {"optimizer": "adam", "step_size": 4e-3}),
         ),
         runs=30,
         generations=500,
@@ -159,8 +163,8 @@ _ALL = (
         "ClipUp and NoClip on Humanoid with a small population",
         "fig:humanoidLittlePop",
         (
-            Group("clipup-small", "ClipUp, λ = 80", HUMANOID, _SMALL),
-            Group("noclip-small", "NoClip, λ = 80", HUMANOID, {**_SMALL, "optimizer": "noclip"}),
+            ExperimentGroup("clipup-small", "ClipUp, λ = 80", HUMANOID, _SMALL),
+            ExperimentGroup("noclip-small", "NoClip, λ = 80", HUMANOID, {**_SMALL, "optimizer": "noclip"}),
         ),
         runs=30,
         generations=1000,
@@ -171,7 +175,7 @@ _ALL = (
         "humanoid-bullet",
         "Bullet's Humanoid",
         "fig:pybullethumanoid, tbl:hyperpybhmn",
-        (Group("clipup", "ClipUp", HUMANOID_BULLET),),
+        (ExperimentGroup("clipup", "ClipUp", HUMANOID_BULLET),),
         runs=10,
         generations=1000,
         figures=("range-curves",),
@@ -183,7 +187,9 @@ _ALL = (
         "not in the paper: which of today's tasks stands for Humanoid-v2",
         (
             CLIPUP,
-            Group("contact-forces", "ClipUp, post_constraint", HUMANOID, {"env_options": {"post_constraint": True}}),
+            ExperimentGroup(
+                "contact-forces", "ClipUp, post_constraint", HUMANOID, {"env_options": {"post_constraint": True}}
+            ),
         ),
         runs=1,
         generations=50,
@@ -202,9 +208,9 @@ EXPERIMENTS: Mapping[str, Experiment] = {experiment.name: experiment for experim
 
 
 def experiment_named(name: str) -> Experiment:
-    """The experiment of that name, or an error that suggests one."""
+    """The experiment of that name. An unknown name is an error that suggests the nearest one."""
     if name not in EXPERIMENTS:
         raise InvalidArgument(
-            f"unknown experiment {name!r}; there are: {', '.join(EXPERIMENTS)}{did_you_mean(name, EXPERIMENTS)}"
+            f"unknown experiment {name!r}; choose one of: {', '.join(EXPERIMENTS)}{did_you_mean(name, EXPERIMENTS)}"
         )
     return EXPERIMENTS[name]

@@ -1,4 +1,4 @@
-"""The pictures of a reproduction, each as PNG and SVG."""
+"""The figures of a reproduction, each as PNG and SVG."""
 
 from __future__ import annotations
 
@@ -9,41 +9,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clipup.errors import MissingDependency
-from clipup.reproduction.curves import common_curves
+from clipup.report.charts import new_figure, save_figure
 from clipup.reproduction.experiments import Experiment
 from clipup.reproduction.results import Results
 from clipup.reproduction.targets import published_mean
+from clipup.searches import PGPE
 
 COLORS = ("#0b6e99", "#d9730d", "#448361", "#9065b0", "#c14c8a", "#787774")
+CLIPUP, PALE, GREY = "#0b6e99", "#d3e5ef", "#787774"
 
 
-def draw(experiment: Experiment, results: Results, folder: Path) -> list[Path]:
-    """Draw every figure of the experiment into `folder`; return the files."""
+def draw(experiment: Experiment, results: Results, directory: Path) -> list[Path]:
+    """Draw every figure of the experiment into `directory`; return the files."""
     written: list[Path] = []
     for kind in experiment.figures:
         figure = _FIGURES[kind](experiment, results)
         if figure is not None:
-            written += save(figure, folder / f"{experiment.name}-{kind}")
+            written += save_figure(figure, directory / f"{experiment.name}-{kind}", dpi=120)
     return written
 
 
-def save(figure: Any, stem: Path) -> list[Path]:
-    """Write a figure as PNG and SVG: the same picture gives the same bytes, no date, no random ids."""
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    paths = [stem.with_name(f"{stem.name}.{ending}") for ending in ("png", "svg")]
-    plot = _pyplot()
-    with plot.rc_context({"svg.hashsalt": stem.name}):
-        figure.savefig(paths[0], dpi=120, metadata={"Software": None})
-        figure.savefig(paths[1], metadata={"Date": None})
-    plot.close(figure)
-    return paths
-
-
 def _curves(experiment: Experiment, results: Results, *, whole_range: bool = False) -> Any:
-    figure, axes = _pyplot().subplots(figsize=(7, 4.2), layout="constrained")
+    figure = new_figure(7, 4.2)
+    axes = figure.subplots()
     for color, group in zip(COLORS, results.groups, strict=False):
-        grid, curves = common_curves(group)
+        grid, curves = group.common_curves()
         if not grid.size:
             continue
         grid = grid / 1e6
@@ -54,7 +44,7 @@ def _curves(experiment: Experiment, results: Results, *, whole_range: bool = Fal
             low, high = _range(curves) if whole_range else _spread(curves)
             axes.fill_between(grid, low, high, color=color, alpha=0.2, linewidth=0)
     if experiment.threshold is not None:
-        axes.axhline(experiment.threshold, color="#787774", linewidth=0.8, linestyle="--")
+        axes.axhline(experiment.threshold, color=GREY, linewidth=0.8, linestyle="--")
     shaded = "minimum and maximum" if whole_range else "mean ± standard deviation"
     axes.set(
         title=f"{experiment.title}\nlines: medians; shaded: {shaded}",
@@ -69,7 +59,8 @@ def _range_curves(experiment: Experiment, results: Results) -> Any:
 
 
 def _speeds(experiment: Experiment, results: Results) -> Any:
-    figure, axes = _pyplot().subplots(figsize=(7, 4.2), layout="constrained")
+    figure = new_figure(7, 4.2)
+    axes = figure.subplots()
     for color, group in zip(COLORS, results.groups, strict=False):
         runs = [run.speeds for run in group.runs if run.speeds]
         if not runs:
@@ -89,7 +80,8 @@ def _speeds(experiment: Experiment, results: Results) -> Any:
 
 
 def _scores(experiment: Experiment, results: Results) -> Any:
-    figure, axes = _pyplot().subplots(figsize=(8, 4.8), layout="constrained")
+    figure = new_figure(8, 4.8)
+    axes = figure.subplots()
     labels = [group.label for group in results.groups]
     for place, group in enumerate(results.groups):
         scores = group.final_scores
@@ -111,10 +103,49 @@ def _scores(experiment: Experiment, results: Results) -> Any:
 
 
 def _defaults(experiment: Experiment, results: Results) -> Any:
-    del experiment, results
-    from clipup.reproduction.defaults_figure import defaults_figure
+    """How step size and radius follow from ``max_speed``, drawn for a search in two dimensions.
 
-    return defaults_figure()
+    Every length is read from a search that was given only ``max_speed = 1``, so the figure cannot drift from the code.
+    The radius is the norm of its standard deviation, the step size the length of its optimizer's first step.
+    """
+    del experiment, results
+    figure = new_figure(9, 4.6)
+    left, right = figure.subplots(1, 2)
+    from matplotlib.patches import Circle
+
+    search = PGPE(dimension=2, max_speed=1.0, population_size=60, seed=7)
+    radius = float(np.linalg.norm(search.stdev))
+    step = float(np.linalg.norm(search.optimizer.ascent(np.array([1.0, 0.0], dtype=np.float32))))
+    points = search.ask()
+
+    left.add_patch(Circle((0, 0), radius, facecolor=PALE, edgecolor=CLIPUP, linewidth=1.2))
+    left.add_patch(Circle((0, 0), 1.0, facecolor=CLIPUP))
+    left.scatter(points[:, 0], points[:, 1], s=8, color=GREY, zorder=2)
+    _arrow(left, (0, 0), (0.0, radius), CLIPUP)
+    left.text(0, radius * 1.9, f"radius = {radius:g} max_speed (10 to 20 work well)", color=CLIPUP, ha="center")
+    left.annotate(
+        "max_speed",
+        xy=(0.7, -0.7),
+        xytext=(radius * 0.9, -radius * 1.4),
+        color=CLIPUP,
+        arrowprops={"arrowstyle": "-", "color": CLIPUP, "linewidth": 0.8},
+    )
+    left.set_title("where candidates are looked for")
+    _frame(left, 2.2 * radius)
+
+    right.add_patch(Circle((0, 0), 1.0, facecolor=PALE, edgecolor=CLIPUP, linewidth=1.2))
+    right.add_patch(Circle((0, 0), step, facecolor="none", edgecolor=GREY, linewidth=1.0, linestyle="--"))
+    _arrow(right, (0, 0), (step, 0.0), GREY)
+    words = f"step_size = {step:g} max_speed,\nthe first update"
+    right.text(0.0, -0.58, words, color=GREY, ha="center", va="top")
+    tip = np.array([0.62, 1.05])
+    _arrow(right, (0, 0), tuple(tip), GREY)
+    _arrow(right, (0, 0), tuple(tip / np.linalg.norm(tip)), CLIPUP)
+    right.text(0.66, 1.1, "momentum × velocity\n+ step_size × direction", color=GREY, ha="center", va="bottom")
+    right.text(-0.38, 0.62, "clipped to\nmax_speed", color=CLIPUP, ha="center")
+    right.set_title("how far the center may move")
+    _frame(right, 1.55)
+    return figure
 
 
 _FIGURES: dict[str, Callable[[Experiment, Results], Any]] = {
@@ -128,8 +159,7 @@ _FIGURES: dict[str, Callable[[Experiment, Results], Any]] = {
 
 def _finish(figure: Any, axes: Any) -> Any:
     if not axes.lines or all(line.get_linestyle() == "--" for line in axes.lines):
-        _pyplot().close(figure)  # no run has got far enough for a picture
-        return None
+        return None  # no run has come far enough for a curve
     axes.grid(alpha=0.3)
     axes.legend(loc="best", frameon=False)
     return figure
@@ -140,7 +170,7 @@ def _range(curves: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np
 
 
 def _spread(curves: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean ± standard deviation, with n - 1 as in the tables; a single run has no width."""
+    """Mean ± standard deviation, with n - 1 as in the tables. A single run has no width."""
     middle = np.nanmean(curves, axis=0)
     count = np.count_nonzero(~np.isnan(curves), axis=0)
     spread = np.sqrt(np.nansum(np.square(curves - middle), axis=0) / np.maximum(count - 1, 1))
@@ -151,12 +181,12 @@ def _count(runs: int) -> str:
     return f"{runs} run{'s' if runs != 1 else ''}"
 
 
-def _pyplot() -> Any:
-    try:
-        import matplotlib
-    except ImportError:
-        raise MissingDependency.of("matplotlib", extra="plot") from None
-    matplotlib.use("Agg", force=False)
-    from matplotlib import pyplot
+def _arrow(axes: Any, start: tuple[float, ...], end: tuple[float, ...], color: str) -> None:
+    style = {"arrowstyle": "-|>", "color": color, "linewidth": 1.6, "shrinkA": 0, "shrinkB": 0}
+    axes.annotate("", xy=end, xytext=start, arrowprops=style)
 
-    return pyplot
+
+def _frame(axes: Any, reach: float) -> None:
+    axes.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", xlabel="parameter 1", ylabel="parameter 2")
+    axes.set_xticks([])
+    axes.set_yticks([])

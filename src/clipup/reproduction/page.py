@@ -1,42 +1,182 @@
-"""The page about the reproduction, built from the result files alone."""
+"""The tables of a reproduction, and the page about all experiments. Both are built from result files alone."""
 
 from __future__ import annotations
 
 import inspect
+import math
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from clipup.reproduction.experiments import EXPERIMENTS, RANKS, SCALES, Experiment
-from clipup.reproduction.results import Results, read_results
+from clipup.errors import FileFault
+from clipup.evaluation.intervals import summarize_group
+from clipup.reproduction.experiments import EXPERIMENTS, FAMILIES, RANKS, SCALES, Experiment, experiment_named
+from clipup.reproduction.planned_runs import RUNS_DIRECTORY
+from clipup.reproduction.results import GroupResult, Results, read_results
 from clipup.reproduction.rules import RULES
-from clipup.reproduction.runs import RUNS_FOLDER
-from clipup.reproduction.tables import tables
-from clipup.reproduction.targets import claims_of, published_mean
-from clipup.reproduction.verdicts import AGREES, DIFFERS, NOT_ENOUGH, verdicts
+from clipup.reproduction.targets import claims_of, published_mean, published_percent
+from clipup.reproduction.verdicts import AGREES, DIFFERS, NOT_ENOUGH, Verdict, verdicts
+from clipup.runs.files import write_atomically
 
-UNFINISHED_FOLDER = "unfinished"
+UNFINISHED_DIRECTORY = "unfinished"
 HEAD = """# The paper, reproduced
 
 <!-- Built from the files under results/ by: clipup reproduce --page docs/reproduction.md --results results -->
 
 Each experiment of "ClipUp: A Simple and Powerful Optimizer for Distribution-based Policy Evolution" (Toklu, Liskowski,
-Srivastava 2020, arXiv:2008.02387) is one command. Its settings are in `src/clipup/reproduction/experiments.py` and in
-the presets of the tasks, the published values in `src/clipup/reproduction/targets.toml`; every number below comes from
-the result file named beside it. A score is the mean of 16 episodes of the current solution on the environment's own
-reward. Intervals are stratified bootstrap intervals. The state of each experiment is in the first table: **what is not
-complete says so**.
+Srivastava 2020, arXiv:2008.02387) is one command. `src/clipup/reproduction/experiments.py` and the presets of the tasks
+hold the settings, `src/clipup/reproduction/targets.toml` the published values. Every number below comes from the result
+file named beside it. A score is the mean of 16 episodes of the current solution with the environment's own reward.
+Intervals are stratified bootstrap intervals. The first table shows the state of each experiment, **also where it is not
+complete**.
+"""
+JUDGING = """## How claims are judged
+
+A claim is judged once half as many runs as in the paper have made all their generations. Claims about the size of
+updates hold for every run, so one run is enough once it is long enough: 1 generation for the first update, 150 for the
+others. Where the runs scatter too much for a rule to decide, the verdict stays *not enough runs*, even with as many
+runs as in the paper. The rules:
+"""
+DIFFERENCES = """## How this differs from the paper
+
+- The tasks are today's: LunarLanderContinuous-v3, Walker2d-v4 and Humanoid-v4 (EnvPool) instead of the v2 tasks of Gym
+  0.17, and `pybullet_envs_gymnasium` instead of PyBullet's own HumanoidBulletEnv-v0.
+- Humanoid-v4 differs from v2 in two ways that affect a run. In v2, a small cost of impacts reduces the reward, and the
+  last 84 observations are contact forces if its MuJoCo fills them (the paper does not say which version it used). In
+  v4, that cost is 0 and those observations are zeros.
+- The center starts at zero; the paper's starts near zero. Candidates with equal fitness share their rank.
+- The paper does not say how often it evaluates the current solution for its curves. Here it is every 5 generations.
+- As in the paper, alive bonuses are removed from training but not from the scores.
+- The rule `reduction` counts a run that never reaches the threshold with all its interactions.
 """
 
 
+@dataclass(frozen=True)
+class Table:
+    """A title, a header, and rows of equal length."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def text(self) -> str:
+        """The table in aligned columns."""
+        cells = [self.header, *self.rows]
+        widths = [max(len(row[column]) for row in cells) for column in range(len(self.header))]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
+        ]
+        return "\n".join([self.title, *lines])
+
+    def markdown(self) -> str:
+        """The table as Markdown, without its title."""
+        lines = [self.header, tuple("---" for _ in self.header), *self.rows]
+        return "\n".join(f"| {' | '.join(row)} |" for row in lines)
+
+
+def group_table(results: Results) -> Table:
+    """Every group: the paper's mean, ours, and the number of runs behind it."""
+    experiment = experiment_named(results.experiment)
+    wanted = experiment.runs if results.as_published else results.runs
+    rows = [_group_row(group, results, wanted) for group in results.groups]
+    header = ("group", "paper", "ours: mean ± stdev", "interquartile mean (95 %)", "finished runs", "further runs")
+    return Table(f"{experiment.title}: score after {results.generations} generations", header, tuple(rows))
+
+
+def verdict_table(verdicts: Sequence[Verdict]) -> Table:
+    """Every claim: the paper's value, ours, and the verdict."""
+    rows = [
+        (
+            entry.claim,
+            entry.where,
+            entry.published,
+            entry.ours or "–",
+            entry.interval or "–",
+            _runs(entry),
+            entry.verdict,
+        )
+        for entry in verdicts
+    ]
+    header = ("claim", "where", "paper", "ours", "interval", "runs", "verdict")
+    return Table("claims of the paper", header, tuple(rows))
+
+
+def scale_table(results: Results) -> Table:
+    """The paper's table of fitness scales: means, and percentages of the same method's mean with ranks."""
+    rows: list[tuple[str, ...]] = []
+    for scale, words in SCALES.items():
+        cells = [words]
+        for family in FAMILIES:
+            cells += [_scale_cell(results, family, scale), _published_cell(family, scale)]
+        rows.append(tuple(cells))
+    header = ["", *(text for label in FAMILIES.values() for text in (f"{label}, ours", "paper"))]
+    return Table("as in the paper's tbl:lunarlander", tuple(header), tuple(rows))
+
+
+def tables(results: Results, verdicts: Sequence[Verdict]) -> tuple[Table, ...]:
+    """Every table of an experiment that has content."""
+    found: list[Table] = [group_table(results)] if results.groups else []
+    if results.experiment == "fitness-scale":
+        found.append(scale_table(results))
+    return (*found, verdict_table(verdicts)) if verdicts else tuple(found)
+
+
+def _group_row(group: GroupResult, results: Results, wanted: int) -> tuple[str, ...]:
+    published = published_mean(results.experiment, group.name)
+    scores = group.final_scores
+    ours = middle = "–"
+    if scores:
+        summary = summarize_group(scores)
+        ours = f"{summary.mean:.2f}" + ("" if math.isnan(summary.stdev) else f" ± {summary.stdev:.2f}")
+        interval = f" ({summary.interval.low:.2f} … {summary.interval.high:.2f})" if summary.count > 1 else ""
+        middle = f"{summary.interquartile_mean:.2f}{interval}"
+    unfinished = [run for run in group.runs if not run.complete]
+    further = "–"
+    if unfinished:
+        farthest = max(unfinished, key=lambda run: run.generations)
+        score = "" if farthest.score is None else f": {farthest.score:.0f}"
+        further = f"{len(unfinished)}, farthest at generation {farthest.generations}{score}"
+    paper = "–" if published is None else f"{published:.2f}"
+    return (group.label, paper, ours, middle, f"{len(scores)} of {wanted}", further)
+
+
+def _scale_cell(results: Results, family: str, scale: str) -> str:
+    scores = results.group(f"{family}-{scale}").final_scores
+    reference = results.group(f"{family}-{RANKS}").final_scores
+    if not scores or not reference:
+        return "–"
+    value = float(np.mean(scores))
+    return f"{value:.2f} ({100.0 * value / float(np.mean(reference)):.2f} %)"
+
+
+def _published_cell(family: str, scale: str) -> str:
+    group = f"{family}-{scale}"
+    return f"{published_mean('fitness-scale', group):.2f} ({published_percent(group):.2f} %)"
+
+
+def _runs(verdict: Verdict) -> str:
+    return f"{verdict.runs} of {verdict.runs_published}" if verdict.runs_published else "–"
+
+
+def write_page(results: Path, page: Path) -> None:
+    """Write the page from the result files in the directory `results`."""
+    if not results.is_dir():
+        raise FileFault(f"{results}: no such directory; make result files with: clipup reproduce NAME")
+    if not any((results / f"{name}.json").is_file() for name in EXPERIMENTS):
+        raise FileFault(f"{results}: contains no result file; make one with: clipup reproduce NAME")
+    write_atomically(page, build_page(results, page).encode("utf-8"))
+
+
 def build_page(results: Path, page: Path) -> str:
-    """The text of the page that lies at `page`, from the result files in the folder `results`."""
+    """The text of the page at the path `page`, from the result files in the directory `results`."""
     found = {name: read_results(path) for name in EXPERIMENTS if (path := results / f"{name}.json").is_file()}
     link = Path(os.path.relpath(results, page.parent)).as_posix()
     parts = [HEAD, _overview(found), *_unfinished(results, link)]
     parts += [_section(experiment, found.get(name), results, link) for name, experiment in EXPERIMENTS.items()]
-    return "\n".join([*parts, _rules(), _notes()])
+    return "\n".join([*parts, _rules(), DIFFERENCES])
 
 
 def _overview(found: dict[str, Results]) -> str:
@@ -48,8 +188,8 @@ def _overview(found: dict[str, Results]) -> str:
         wanted = experiment.runs * len(experiment.groups)
         state = f"{done if full else 0} of {wanted}" if wanted else ("drawn" if results else "not drawn")
         if results is not None and not full:
-            kind = "smaller" if results.changes else "other"
-            state += f" ({done} {kind} ones of {results.generations} generations)"
+            settings = ", with other settings" if results.changes else ""
+            state += f" (and {done} of {results.generations} generations{settings})"
         said = [verdict.verdict for verdict in verdicts(results)] if results else []
         missing = 0 if results else len(claims_of(name))
         counts = f"{said.count(AGREES)} / {said.count(DIFFERS)} / {said.count(NOT_ENOUGH) + missing}"
@@ -58,19 +198,18 @@ def _overview(found: dict[str, Results]) -> str:
 
 
 def _unfinished(results: Path, link: str) -> list[str]:
-    """How to go on with runs whose directories lie beside the results."""
-    folder = results / UNFINISHED_FOLDER
-    if not folder.is_dir():
+    """How to continue the unfinished runs that are kept beside the results."""
+    if not (results / UNFINISHED_DIRECTORY).is_dir():
         return []
     return [
-        f"Long runs that are not finished lie whole, with their newest checkpoint, in "
-        f"[{UNFINISHED_FOLDER}]({link}/{UNFINISHED_FOLDER}). To go on with them: "
-        f"`mkdir -p reproduction/{RUNS_FOLDER} && cp -r {results.name}/{UNFINISHED_FOLDER}/* "
-        f"reproduction/{RUNS_FOLDER}/`, then the commands below.\n"
+        f"[{UNFINISHED_DIRECTORY}]({link}/{UNFINISHED_DIRECTORY}) holds the long runs that are not finished, with "
+        "their newest checkpoints. To continue them: "
+        f"`mkdir -p reproduction/{RUNS_DIRECTORY} && cp -r {results.name}/{UNFINISHED_DIRECTORY}/* "
+        f"reproduction/{RUNS_DIRECTORY}/`, then run the commands below.\n"
     ]
 
 
-def _section(experiment: Experiment, results: Results | None, folder: Path, link: str) -> str:
+def _section(experiment: Experiment, results: Results | None, directory: Path, link: str) -> str:
     lines = [f"## {experiment.name}", "", f"{experiment.title} (paper: {experiment.where}).", ""]
     if experiment.note:
         lines += [experiment.note, ""]
@@ -86,7 +225,7 @@ def _section(experiment: Experiment, results: Results | None, folder: Path, link
     ]
     if results.changes:
         changed = ", ".join(f"{name} = {value}" for name, value in results.changes.items())
-        lines += [f"**Not the paper's settings**: {changed}. No claim is judged from these runs.", ""]
+        lines += [f"**These are not the paper's settings**: {changed}. No claim is judged from these runs.", ""]
     if results.groups:
         interactions = sum(run.interactions for group in results.groups for run in group.runs)
         seconds = sum(run.seconds for group in results.groups for run in group.runs)
@@ -100,17 +239,17 @@ def _section(experiment: Experiment, results: Results | None, folder: Path, link
     for table in tables(results, verdicts(results)):
         lines += [f"**{table.title}**", "", table.markdown(), ""]
     for kind in experiment.figures:
-        if (folder / f"{experiment.name}-{kind}.png").is_file():
+        if (directory / f"{experiment.name}-{kind}.png").is_file():
             lines += [f"![{experiment.title}: {kind}]({link}/{experiment.name}-{kind}.png)", ""]
-    policy = folder / "policies" / f"{experiment.name}.safetensors"
+    policy = directory / "policies" / f"{experiment.name}.safetensors"
     if policy.is_file():
-        shown = f"{folder.name}/policies/{experiment.name}.safetensors"
-        lines += [f"A policy of it: `clipup evaluate {shown}`, `clipup record {shown}`.", ""]
+        shown = f"{directory.name}/policies/{experiment.name}.safetensors"
+        lines += [f"To see a policy of this experiment: `clipup evaluate {shown}`, `clipup record {shown}`.", ""]
     return "\n".join(lines)
 
 
 def _exploration(results: Results) -> list[str]:
-    """Where the fitness scale still shows with ClipUp: in the standard deviation, which PGPE updates, not ClipUp."""
+    """How the fitness scale still affects ClipUp's runs: through the standard deviation, which PGPE updates."""
     ends: list[str] = []
     for scale, words in SCALES.items():
         norms = [run.stdev_norm for run in results.group(f"clipup-{scale}").finished if run.stdev_norm is not None]
@@ -125,19 +264,19 @@ def _exploration(results: Results) -> list[str]:
     ]
     below = sum(ours < published for ours, published in means)
     return [
-        f"Of Adam's {len(means)} means without ranks, {below} lie below the published ones.",
+        f"Of Adam's {len(means)} means without ranks, {below} are below the published ones.",
         "",
-        "ClipUp makes the steps of the center independent of the fitness scale. The standard deviation is updated by "
-        "PGPE without it, in proportion to the fitness and by at most 20 % a generation, so there the scale does show. "
-        "That is the likely reason for the wider scatter of the runs with large fitnesses; it was not tested apart. "
-        "Norm of the standard deviation after the last generation, median "
-        f"(smallest … largest) of ClipUp's runs, from 4.5 at the start: {'; '.join(ends)}.",
+        "ClipUp makes the steps of the center independent of the fitness scale. It does not update the standard "
+        "deviation: PGPE does, in proportion to the fitness and by at most 20 % per generation, so the scale matters "
+        "there. This is the likely reason why runs with large fitnesses scatter more; it was not tested separately. "
+        "Norm of the standard deviation after the last generation of ClipUp's runs, which start at 4.5, as median "
+        f"(smallest … largest): {'; '.join(ends)}.",
         "",
     ]
 
 
 def _projection(results: Results) -> list[str]:
-    """How long the paper's billion interactions would take on its machine of 64 virtual CPUs, at the measured pace."""
+    """The time of the paper's billion interactions on its machine of 64 virtual CPUs, at the measured pace."""
     runs = [run for group in results.groups for run in group.runs if run.workers and run.seconds]
     core_seconds = sum(run.seconds * (run.workers or 1) for run in runs)
     if not core_seconds:
@@ -149,40 +288,18 @@ def _projection(results: Results) -> list[str]:
     fitness = " and ".join(f"from {start:.2f} to {end:.2f}" for start, end in trained)
     hours = [f"{count / pace / 64 / 3600:.1f}" for count in (0.75e9, 1e9)]
     return [
-        f"The trained fitness (mean of the population, first and last tenth of the generations) went {fitness}, "
-        f"the score, which counts the alive bonus, from {first:.0f} at the first evaluation to {last:.0f} at the last. "
-        f"At the {pace:.0f} interactions a second and core of these runs, which shared their machine, the paper's "
-        f"0.75e9 and 1e9 interactions would take {' and '.join(hours)} hours on 64 cores "
-        "(the paper: about 15 and 24 hours on 64 vCPUs).",
+        f"The training fitness (mean of the population, first and last tenth of the generations) went {fitness}. "
+        f"The score, which includes the alive bonus, went from {first:.0f} at the first evaluation to {last:.0f} at "
+        f"the last. These runs shared their machine and made {pace:.0f} interactions per second and core. At that "
+        f"pace, the paper's 0.75e9 and 1e9 interactions would take {' and '.join(hours)} hours on 64 cores (the paper: "
+        "about 15 and 24 hours on 64 vCPUs).",
         "",
     ]
 
 
 def _rules() -> str:
-    lines = ["## How claims are judged", ""]
-    lines += ["A claim is judged once half as many runs as the paper had have made all their generations; claims about"]
-    lines += ["the size of updates, which hold for every run, once one run went far enough (1 generation for the first"]
-    lines += [
-        "update, 150 for the others). Where the runs scatter too much for a rule to tell, the verdict stays *not enough"
-    ]
-    lines += ["runs*, even when there are as many as in the paper. The rules:", ""]
     used = {claim.rule for name in EXPERIMENTS for claim in claims_of(name)}
-    for name, rule in RULES.items():
-        if name in used:
-            lines.append(f"- *{name}*: {(inspect.getdoc(rule) or '').splitlines()[0]}")
-    return "\n".join(lines) + "\n"
-
-
-def _notes() -> str:
-    return """## What is not the same as in the paper
-
-- The tasks are today's: LunarLanderContinuous-v3, Walker2d-v4 and Humanoid-v4 (EnvPool) for the v2 tasks of Gym 0.17;
-  `pybullet_envs_gymnasium` for PyBullet's own HumanoidBulletEnv-v0.
-- Humanoid-v4 differs from v2 in two ways that a run can notice: v2 takes a small cost of impacts off the reward, and
-  has contact forces in its last 84 observations where its MuJoCo fills them (which one the paper used, it does not
-  say). In v4 that cost is 0 and those observations are zeros.
-- The center starts at zero, the paper's near it. Candidates with equal fitness share their rank.
-- The paper does not say how often its curves evaluate the current solution; here it is every 5 generations.
-- Alive bonuses are removed as in the paper: from training, not from the scores.
-- `reduction` counts a run that never reached the threshold with all its interactions.
-"""
+    rules = [
+        f"- *{name}*: {(inspect.getdoc(rule) or '').splitlines()[0]}" for name, rule in RULES.items() if name in used
+    ]
+    return "\n".join([JUDGING, *rules]) + "\n"

@@ -1,21 +1,37 @@
-"""What runs came to: the content of a result file, as frozen records and as JSON."""
+"""What runs came to: read from run directories, kept in frozen records, written as JSON result files."""
 
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import json
 import math
+import os
+import platform
 import re
-from collections.abc import Mapping
+import subprocess
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
 from typing import cast
 
+import numpy as np
+from numpy.typing import NDArray
+
+from clipup.engines import registry
 from clipup.errors import FileFault
-from clipup.reproduction.experiments import experiment_named
+from clipup.reproduction.experiments import Experiment, ExperimentGroup, experiment_named
+from clipup.reproduction.planned_runs import PlannedRun, check_same_run
+from clipup.runs.records import Record, read_clock, read_records
+from clipup.runs.rundir import RunDirectory
 
 FORMAT = 1
+LIBRARIES = ("clipup", "numpy", *registry.distributions())
+GRID_POINTS = 200
 _SIZE_LIMIT = 64 * 1024 * 1024
+
+Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
@@ -26,9 +42,9 @@ class RunResult:
     generations: int
     interactions: int
     seconds: float
-    """Training time; several runs may have shared the machine."""
+    """Training time. Several runs may have shared the machine."""
     complete: bool
-    """Whether it made all the generations that were asked for."""
+    """Whether it made all generations that were asked for."""
     score: float | None
     """Of the last evaluation."""
     score_standard_error: float | None
@@ -36,7 +52,7 @@ class RunResult:
     """Interactions at each evaluation of the center."""
     scores: tuple[float, ...] = ()
     speeds: tuple[float, ...] = ()
-    """Of every generation, where the experiment looks at them."""
+    """Of every generation, if the experiment uses them."""
     speed_peak: float | None = None
     fitness_start: float | None = None
     """Mean fitness of the population over the first tenth of the generations."""
@@ -45,36 +61,63 @@ class RunResult:
     stdev_norm: float | None = None
     """Norm of the search's standard deviation after the last generation."""
     workers: int | None = None
-    """Cores that it had to itself, or shared with whatever else the machine did."""
+    """Cores that it used, shared or not."""
     engine: str = ""
-    """What stepped its environments."""
+    """The engine that stepped its environments."""
 
     def interactions_to(self, threshold: float) -> int | None:
-        """Interactions at the first evaluation of at least `threshold`; None when there was none."""
+        """Interactions at the first evaluation of at least `threshold`; None if there is none."""
         reached = zip(self.score_interactions, self.scores, strict=True)
         return next((interactions for interactions, score in reached if score >= threshold), None)
 
 
 @dataclass(frozen=True)
 class GroupResult:
-    """The runs of one group that have begun."""
+    """The runs of one group that have started."""
 
     name: str
     label: str
     settings: str
-    """The settings by which it differs from the task's preset."""
+    """How its settings differ from the task's preset."""
     run_names: tuple[str, ...]
     runs: tuple[RunResult, ...]
 
     @property
     def finished(self) -> tuple[RunResult, ...]:
-        """The runs that made all their generations, and have a final score."""
+        """The runs that made all their generations and have a final score."""
         return tuple(run for run in self.runs if run.complete and run.score is not None)
 
     @property
     def final_scores(self) -> list[float]:
         """The final score of each finished run."""
         return [run.score for run in self.finished if run.score is not None]
+
+    def curves(self) -> Curve:
+        """A grid of interactions, and each run's score there: nan beyond its end."""
+        runs = [run for run in self.runs if run.scores]
+        if not runs:
+            return np.empty(0), np.empty((0, 0))
+        if max(len(run.scores) for run in runs) == 1:  # one point each: put them at their mean place
+            place = float(np.mean([run.score_interactions[0] for run in runs]))
+            return np.asarray([place]), np.asarray([run.scores for run in runs])
+        first = min(run.score_interactions[0] for run in runs)
+        last = max(run.score_interactions[-1] for run in runs)
+        grid = np.linspace(first, last, GRID_POINTS)
+        curves = [np.interp(grid, run.score_interactions, run.scores, left=np.nan, right=np.nan) for run in runs]
+        return grid, np.asarray(curves)
+
+    def common_curves(self) -> Curve:
+        """`curves`, limited to the part where at least half of the runs have a score."""
+        grid, curves = self.curves()
+        if not grid.size:
+            return grid, curves
+        enough = np.count_nonzero(~np.isnan(curves), axis=0) * 2 >= len(curves)
+        return grid[enough], curves[:, enough]
+
+    def median_curve(self) -> Curve:
+        """Interactions, and the median over runs of the score there: the line in the paper's figures."""
+        grid, curves = self.common_curves()
+        return grid, np.nanmedian(curves, axis=0) if grid.size else grid
 
 
 @dataclass(frozen=True)
@@ -99,7 +142,7 @@ class Results:
     provenance: Provenance
     groups: tuple[GroupResult, ...]
     changes: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Settings that are not the paper's; with any, nothing is said about its claims."""
+    """Settings that differ from the paper's. If there are any, no claim is judged."""
 
     @property
     def as_published(self) -> bool:
@@ -107,13 +150,144 @@ class Results:
         return not self.changes and self.generations == experiment_named(self.experiment).generations
 
     def group(self, name: str) -> GroupResult:
-        """The group of that name; one that has no runs yet is empty."""
+        """The group of that name; an empty one if it has no runs yet."""
         empty = GroupResult(name, name, "", (), ())
         return next((group for group in self.groups if group.name == name), empty)
 
 
+# ---- from run directories --------------------------------------------------------------------------------------------
+
+
+def collect(
+    experiment: Experiment, planned: Sequence[PlannedRun], out: Path, *, runs: int, changes: Mapping[str, object]
+) -> Results:
+    """Read the runs under `out` as far as they have come. `runs` is the number asked for in each group.
+
+    Numbers are rounded as in the result file.
+    """
+    groups: list[GroupResult] = []
+    for group in experiment.groups:
+        mine = sorted((run for run in planned if run.group == group.name), key=lambda run: run.seed)
+        begun = [(run.name, result) for run in mine if (result := read_run(run, out, experiment)) is not None]
+        names, found = tuple(name for name, _ in begun), tuple(result for _, result in begun)
+        groups.append(GroupResult(group.name, group.label, describe(group), names, found))
+    generations = max((run.wanted for run in planned), default=0)
+    results = Results(
+        experiment.name,
+        max([runs, *(run.seed for group in groups for run in group.runs)]),
+        generations,
+        provenance(command(experiment, groups, generations, changes)),
+        tuple(groups),
+        {name: str(value) for name, value in changes.items()},
+    )
+    return decode(encode(results))
+
+
+def read_run(run: PlannedRun, out: Path, experiment: Experiment) -> RunResult | None:
+    """One run, up to the generations that the experiment needs; None before its first generation."""
+    directory = run.directory(out)
+    records = [record for record in read_records(directory.records_path) if record.generation <= run.wanted]
+    if not records:
+        return None
+    check_same_run(directory, run.config)
+    evaluated = [(record, record.score) for record in records if record.score is not None]
+    last = records[-1]
+    clock = [entry.seconds for entry in read_clock(directory.clock_path) if entry.generation <= last.generation]
+    score, error = _final_score(directory, last)
+    fitness = [record.fitness_mean for record in records if record.fitness_mean is not None]
+    tenth = max(1, len(fitness) // 10)
+    return RunResult(
+        seed=run.seed,
+        generations=last.generation,
+        interactions=last.total_interactions,
+        seconds=clock[-1] if clock else 0.0,
+        complete=run.is_finished(out) and score is not None,
+        score=score if score is not None or not evaluated else evaluated[-1][1],
+        score_standard_error=error if score is not None or not evaluated else evaluated[-1][0].score_standard_error,
+        score_interactions=tuple(record.total_interactions for record, _ in evaluated),
+        scores=tuple(value for _, value in evaluated),
+        speeds=tuple(record.speed for record in records) if "speeds" in experiment.figures else (),
+        speed_peak=max(record.speed for record in records),
+        fitness_start=float(np.mean(fitness[:tenth])) if fitness else None,
+        fitness_end=float(np.mean(fitness[-tenth:])) if fitness else None,
+        stdev_norm=last.stdev_norm,
+        workers=directory.read_config().workers,
+        engine=directory.read_status().engine,
+    )
+
+
+def command(
+    experiment: Experiment, groups: Sequence[GroupResult], generations: int, changes: Mapping[str, object]
+) -> str:
+    """The command that makes these results on any machine: without directories, time limits and workers."""
+    words = ["clipup reproduce", experiment.name]
+    begun = [group for group in groups if group.runs]
+    runs = max((run.seed for group in begun for run in group.runs), default=experiment.runs)
+    words += [f"--runs {runs}"] if runs != experiment.runs else []
+    words += [f"--generations {generations}"] if generations != experiment.generations else []
+    words += [f"--group {group.name}" for group in begun] if len(begun) < len(groups) else []
+    return " ".join([*words, *(f"--set {name}={value}" for name, value in changes.items())])
+
+
+def describe(group: ExperimentGroup) -> str:
+    """How a group's settings differ from its task's preset, as flags of ``clipup train``."""
+    words = [group.env]
+    for name, value in group.settings.items():
+        if isinstance(value, Mapping):
+            words += [f"--env.{key} {str(option).lower()}" for key, option in value.items()]
+        else:
+            words.append(f"--{name.replace('_', '-')} {value}")
+    return " ".join(words)
+
+
+def provenance(command: str) -> Provenance:
+    """The command, versions, commit and machine of results that are made now."""
+    versions = {"python": platform.python_version()}
+    for library in LIBRARIES:
+        try:
+            versions[library] = metadata.version(library)
+        except metadata.PackageNotFoundError:
+            continue
+    created = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return Provenance(command, created, _commit(), versions, _hardware())
+
+
+def _final_score(directory: RunDirectory, last: Record) -> tuple[float | None, float | None]:
+    """The score after the last generation: from its record, or from the status if the run ended there."""
+    if last.score is not None:
+        return last.score, last.score_standard_error
+    status = directory.read_status()
+    if status.state == "finished" and status.generation == last.generation:
+        return status.score, status.score_standard_error
+    return None, None
+
+
+def _commit() -> str:
+    """The commit of the source code, or nothing if it is not a git checkout."""
+    words = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=12", "HEAD"]
+    try:
+        found = subprocess.run(words, capture_output=True, text=True, check=False, timeout=10)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return found.stdout.strip() if found.returncode == 0 else ""
+
+
+def _hardware() -> dict[str, str]:
+    model = platform.processor() or platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()
+        model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), model)
+    except OSError:
+        pass
+    cores = str(len(os.sched_getaffinity(0)))
+    return {"cpu": model, "cores": cores, "system": f"{platform.system()} {platform.machine()}"}
+
+
+# ---- the result file -------------------------------------------------------------------------------------------------
+
+
 def encode(results: Results, extra: Mapping[str, object] | None = None) -> bytes:
-    """`results` as JSON, with `extra` (tables and verdicts, for people) after them."""
+    """`results` as JSON, followed by `extra` (the verdicts, for people)."""
     values = {"format": FORMAT, **dataclasses.asdict(results), **(extra or {})}
     text = json.dumps(_rounded(values), indent=1, ensure_ascii=False, allow_nan=False)
     return (_short_lists(text) + "\n").encode("utf-8")
@@ -144,9 +318,9 @@ def read_results(path: Path) -> Results:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise FileFault(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise FileFault.of(path, "read", error) from error
     if len(data) > _SIZE_LIMIT:
-        raise FileFault(f"{path}: larger than {_SIZE_LIMIT} bytes; this is no result file")
+        raise FileFault(f"{path}: larger than {_SIZE_LIMIT} bytes, so not a result file")
     return decode(data, str(path))
 
 
@@ -168,7 +342,7 @@ def _run(entry: Mapping[str, object]) -> RunResult:
 
 
 def _rounded(value: object) -> object:
-    """Six significant digits are more than any of this is worth, and keep the files small."""
+    """Six significant digits: more than the measurements are worth, and the files stay small."""
     if isinstance(value, float):
         return float(f"{value:.6g}") if math.isfinite(value) else None
     if isinstance(value, Mapping):
@@ -179,5 +353,5 @@ def _rounded(value: object) -> object:
 
 
 def _short_lists(text: str) -> str:
-    """Put every list of numbers on one line: a file with a thousand speeds is to be read by people too."""
+    """Put every list of numbers on one line, so that people can read a file with a thousand speeds."""
     return re.sub(r"\[[\s\d.,e+-]+\]", lambda match: " ".join(match[0].split()), text)

@@ -1,14 +1,15 @@
-"""How a measurement is held against a claim of the paper: one function a rule, each with its rule in its first line.
+"""How a measurement is compared with a claim of the paper: one function per rule.
 
-A rule gets the runs that may count: for final scores those that made the paper's full number of generations, for
-speeds those that went far enough to have settled. It returns what ours is, an interval where there is one, and whether
-that agrees with the paper. The rules about speeds are in `clipup.reproduction.speeds`.
+The first line of each docstring is the rule; the reproduction page prints it. A rule gets the runs that count: for
+final scores, those that made the paper's full number of generations; for speeds, those that ran long enough to settle.
+It returns our value, an interval where there is one, and whether they agree with the paper.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,23 +22,38 @@ from clipup.evaluation.intervals import (
     percent_reduction,
     summarize_group,
 )
-from clipup.optimizers import ClipUp
-from clipup.reproduction.curves import median_curve
 from clipup.reproduction.experiments import SCALES
-from clipup.reproduction.finding import Finding, Groups, Rule
 from clipup.reproduction.results import GroupResult
-from clipup.reproduction.speeds import SPEED_RULES
 from clipup.reproduction.targets import Claim
 from clipup.searches import PGPE
 
 CLOSE_PERCENT = 10.0
-"""Means that are closer than that, in percent, count as equal."""
+"""Means that differ by less than this many percent count as equal."""
+SETTLED_AFTER = 100
+"""Generations after which a speed counts as settled. The paper's curves are flat long before."""
+SETTLED_FOR = 50
+"""Generations that a run must make beyond that before its settled speed is judged."""
 
 
-def mean_score(claim: Claim, groups: Groups) -> Finding:
-    """The means are within 10 % and two standard errors, if the paper's runs scatter as ours; beyond two they differ.
+@dataclass(frozen=True)
+class Comparison:
+    """Our side of a claim."""
 
-    Within two standard errors but more than 10 % apart, the runs scatter too much to tell.
+    ours: str
+    interval: str
+    agrees: bool | None
+    """None while undecided: the runs must continue, or scatter too much for their number."""
+
+
+Groups = Mapping[str, GroupResult]
+ClaimRule = Callable[[Claim, Groups], Comparison]
+
+
+def mean_score(claim: Claim, groups: Groups) -> Comparison:
+    """Agrees: the means differ by at most 10 % and at most two standard errors. Differs: by more than two.
+
+    The paper gives no standard error; its runs are assumed to scatter as ours do. Means within two standard errors but
+    more than 10 % apart leave the claim undecided: the runs scatter too much.
     """
     summary = summarize_group(groups[claim.groups[0]].final_scores)
     error = summary.stdev * math.sqrt(1.0 / summary.count + 1.0 / claim.runs)
@@ -45,31 +61,34 @@ def mean_score(claim: Claim, groups: Groups) -> Finding:
     gap = abs(summary.mean - published)
     close = gap <= abs(published) * CLOSE_PERCENT / 100.0
     agrees = False if gap > 2.0 * error else (close or None)
-    return Finding(f"{summary.mean:.2f}{_spread(summary.stdev, '.2f')}", _range(summary.mean_interval, ".2f"), agrees)
+    return Comparison(
+        f"{summary.mean:.2f}{_spread(summary.stdev, '.2f')}", _range(summary.mean_interval, ".2f"), agrees
+    )
 
 
-def even(claim: Claim, groups: Groups) -> Finding:
-    """Every group's mean lies within so many percent of the first one's; the interval is that of the lowest other."""
+def even(claim: Claim, groups: Groups) -> Comparison:
+    """Agrees: every group's mean is within the given percentage of the first group's. The interval is the lowest's."""
     members = [groups[name] for name in claim.groups]
     percents = _percents(members)
     found = f"{min(percents):.2f} % to {max(percents):.2f} %"
     agrees = all(abs(percent - 100.0) <= claim.number("percent") for percent in percents)
-    return Finding(found, f"lowest: {_range(_worst_interval(members), '.1f')} %", agrees)
+    return Comparison(found, f"lowest: {_range(_worst_interval(members), '.1f')} %", agrees)
 
 
-def drop(claim: Claim, groups: Groups) -> Finding:
-    """The group's mean is below so many percent of the reference's, the interval below 100."""
+def drop(claim: Claim, groups: Groups) -> Comparison:
+    """Agrees: the group's mean is below the given percentage of the reference's, its whole interval below 100 %."""
     (group,), (reference,) = claim.words("group"), claim.words("reference")
     members = [groups[reference], groups[group]]
     percent, interval = _percents(members)[1], _worst_interval(members)
     agrees = percent < claim.number("percent") and (interval.high < 100.0 or None)
-    return Finding(f"{percent:.2f} %", f"{_range(interval, '.1f')} %", agrees)
+    return Comparison(f"{percent:.2f} %", f"{_range(interval, '.1f')} %", agrees)
 
 
-def most_even(claim: Claim, groups: Groups) -> Finding:
-    """Of the families, the named one has the highest worst percentage of its ranked mean, the others at most so much.
+def most_even(claim: Claim, groups: Groups) -> Comparison:
+    """Agrees: the named family's worst scale loses the least, and all others are at most at the given percentage.
 
-    So it must be in 95 % of the resamples; in 5 % or fewer the claim is denied. The interval is the named family's.
+    Percentages are of the family's own mean with ranks. The statement must hold in at least 95 % of the resamples. If
+    it holds in at most 5 %, the claim differs. The interval is the named family's.
     """
     (named,), names = claim.words("best"), claim.words("families")
     families = {family: [groups[f"{family}-{scale}"] for scale in SCALES] for family in names}
@@ -83,47 +102,50 @@ def most_even(claim: Claim, groups: Groups) -> Finding:
 
     found = ", ".join(f"{min(_percents(members)):.2f}" for members in families.values()) + " %"
     scores = [group.final_scores for members in families.values() for group in members]
-    return Finding(found, f"{_range(_worst_interval(families[named]), '.1f')} %", _mostly(holds, scores))
+    return Comparison(found, f"{_range(_worst_interval(families[named]), '.1f')} %", _mostly(holds, scores))
 
 
-def similar(claim: Claim, groups: Groups) -> Finding:
-    """The 90 % interval of the difference of the means is within 10 % of the larger; denied if beyond, without 0."""
+def similar(claim: Claim, groups: Groups) -> Comparison:
+    """Agrees: the 90 % interval of the difference of the means is within 10 % of the larger one.
+
+    It differs if the difference is more than 10 % and its interval does not contain 0.
+    """
     first, second = (groups[name].final_scores for name in claim.groups)
     estimate, interval = difference(first, second)
     bound = max(abs(float(np.mean(first))), abs(float(np.mean(second)))) * CLOSE_PERCENT / 100.0
     differs = abs(estimate) > bound and not interval.holds(0.0)
     agrees = False if differs else (-bound <= interval.low and interval.high <= bound) or None
     means = f"{np.mean(first):.0f} and {np.mean(second):.0f}"
-    return Finding(means, f"difference {_range(interval, '.0f')} (90 %)", agrees)
+    return Comparison(means, f"difference {_range(interval, '.0f')} (90 %)", agrees)
 
 
-def not_significant(claim: Claim, groups: Groups) -> Finding:
-    """The 90 % interval of the difference of the means holds 0."""
+def not_significant(claim: Claim, groups: Groups) -> Comparison:
+    """Agrees: the 90 % interval of the difference of the means contains 0."""
     first, second = (groups[name].final_scores for name in claim.groups)
     interval = difference(first, second)[1]
     means = f"{np.mean(first):.0f} and {np.mean(second):.0f}"
-    return Finding(means, f"difference {_range(interval, '.0f')} (90 %)", interval.holds(0.0))
+    return Comparison(means, f"difference {_range(interval, '.0f')} (90 %)", interval.holds(0.0))
 
 
-def above(claim: Claim, groups: Groups) -> Finding:
-    """The mean final score exceeds the threshold."""
+def above(claim: Claim, groups: Groups) -> Comparison:
+    """Agrees: the mean final score is above the threshold."""
     summary = summarize_group(groups[claim.groups[0]].final_scores)
     agrees = summary.mean > claim.number("threshold")
-    return Finding(f"{summary.mean:.0f}{_spread(summary.stdev)}", _range(summary.mean_interval, ".0f"), agrees)
+    return Comparison(f"{summary.mean:.0f}{_spread(summary.stdev)}", _range(summary.mean_interval, ".0f"), agrees)
 
 
-def share_above(claim: Claim, groups: Groups) -> Finding:
-    """The share of runs whose final score reaches the threshold lies in the given range."""
+def share_above(claim: Claim, groups: Groups) -> Comparison:
+    """Agrees: the share of runs whose final score reaches the threshold is in the given range."""
     scores = groups[claim.groups[0]].final_scores
     count = sum(score >= claim.number("threshold") for score in scores)
     agrees = claim.number("low") <= count / len(scores) <= claim.number("high")
-    return Finding(f"{count} of {len(scores)} reach it", _share_interval(count, len(scores)), agrees)
+    return Comparison(f"{count} of {len(scores)} reach it", _share_interval(count, len(scores)), agrees)
 
 
-def earlier(claim: Claim, groups: Groups) -> Finding:
-    """The first group's median interactions to the threshold are fewer, in 95 % of the resamples; in 5 % is denied.
+def earlier(claim: Claim, groups: Groups) -> Comparison:
+    """Agrees: the first group needs fewer interactions to the threshold (median) in at least 95 % of the resamples.
 
-    A run that never got there counts as infinite.
+    In at most 5 %, the claim differs. A run that never reaches the threshold counts as infinitely late.
     """
     reached = [
         [math.inf if count is None else float(count) for count in _reached(groups[name], claim)]
@@ -135,13 +157,14 @@ def earlier(claim: Claim, groups: Groups) -> Finding:
     def fewer(first: Scores, second: Scores) -> NDArray[np.bool_]:
         return np.median(first, axis=-1) < np.median(second, axis=-1)
 
-    return Finding(found, "", _mostly(fewer, reached))
+    return Comparison(found, "", _mostly(fewer, reached))
 
 
-def reduction(claim: Claim, groups: Groups) -> Finding:
-    """Half of the runs reach the threshold, with interactions fewer by a 90 % interval above 0 and over the paper's.
+def reduction(claim: Claim, groups: Groups) -> Comparison:
+    """Agrees: half of each group reaches the threshold, with fewer interactions (90 %), overlapping the paper's range.
 
-    A run that never got there counts with all its interactions, which makes its group look better than it was.
+    A run that never reaches the threshold counts with all its interactions, which makes its group look better than it
+    is.
     """
     (before, missed_before), (after, missed_after) = (_interactions(groups[name], claim) for name in claim.groups)
     estimate, interval = percent_reduction(before, after)
@@ -149,51 +172,98 @@ def reduction(claim: Claim, groups: Groups) -> Finding:
     overlaps = interval.low <= centre + margin and interval.high >= centre - margin
     enough = 2 * missed_before <= len(before) and 2 * missed_after <= len(after)
     missed = missed_before + missed_after
-    note = f", {missed} never got there" if missed else ""
+    never = f", {missed} never reach it" if missed else ""
     agrees = overlaps and estimate > 0.0 and enough and (interval.low > 0.0 or None)
-    return Finding(f"{estimate:.2f} % fewer{note}", f"{_range(interval, '.1f')} (90 %)", agrees)
+    return Comparison(f"{estimate:.2f} % fewer{never}", f"{_range(interval, '.1f')} (90 %)", agrees)
 
 
-def better(claim: Claim, groups: Groups) -> Finding:
-    """The first group's mean and median final scores exceed the second's, the 90 % interval of the means above 0."""
+def better(claim: Claim, groups: Groups) -> Comparison:
+    """Agrees: the first group's median is higher, and its mean is higher by a 90 % interval above 0."""
     first, second = (groups[name].final_scores for name in claim.groups)
     means, medians = (np.mean(first), np.mean(second)), (np.median(first), np.median(second))
     found = f"means {means[0]:.0f} and {means[1]:.0f}, medians {medians[0]:.0f} and {medians[1]:.0f}"
     interval = difference(second, first)[1]
     agrees = bool(interval.low > 0.0 and medians[0] > medians[1])
-    return Finding(found, f"difference {_range(interval, '.0f')} (90 %)", agrees)
+    return Comparison(found, f"difference {_range(interval, '.0f')} (90 %)", agrees)
 
 
-def median_reaches(claim: Claim, groups: Groups) -> Finding:
-    """The median over runs, taken at equal interactions, reaches the threshold within the published number."""
-    grid, middle = median_curve(groups[claim.groups[0]])
+def median_reaches(claim: Claim, groups: Groups) -> Comparison:
+    """Agrees: the median over runs, at equal interactions, reaches the threshold within the published interactions."""
+    grid, middle = groups[claim.groups[0]].median_curve()
     reached = grid[middle >= claim.number("threshold")]
     if not reached.size:
-        return Finding("not reached by the median", "", False)
-    return Finding(f"after {reached[0] / 1e9:.2f}e9", "", bool(reached[0] <= claim.number("interactions")))
+        return Comparison("not reached by the median", "", False)
+    return Comparison(f"after {reached[0] / 1e9:.2f}e9", "", bool(reached[0] <= claim.number("interactions")))
 
 
-def median_stays(claim: Claim, groups: Groups) -> Finding:
-    """From so many interactions on, the median over runs is above the threshold more than half of the way."""
-    grid, middle = median_curve(groups[claim.groups[0]])
+def median_stays(claim: Claim, groups: Groups) -> Comparison:
+    """Agrees: after the given interactions, the median over runs is above the threshold more than half of the time."""
+    grid, middle = groups[claim.groups[0]].median_curve()
     late = middle[grid >= claim.number("interactions")]
     if not late.size:
-        return Finding("the runs did not go so far", "", None)
+        return Comparison("the runs are too short", "", None)
     share = float(np.mean(late > claim.number("threshold")))
-    return Finding(f"{100.0 * share:.0f} % of the way", f"{late.min():.0f} … {late.max():.0f} (all)", share > 0.5)
+    return Comparison(f"{100.0 * share:.0f} % of the time", f"{late.min():.0f} … {late.max():.0f} (all)", share > 0.5)
 
 
-def defaults(claim: Claim, groups: Groups) -> Finding:
-    """A search that is given max_speed alone has the step size, momentum and radius of the paper's scheme."""
-    del claim, groups
+def defaults(claim: Claim, groups: Groups) -> Comparison:
+    """Agrees: a search that is given only max_speed has the step size, momentum and radius of the paper."""
+    del groups
     search = PGPE(dimension=4, max_speed=1.0)
-    radius = float(np.linalg.norm(search.stdev))
-    optimizer = search.optimizer
-    step, momentum = (optimizer.step_size, optimizer.momentum) if isinstance(optimizer, ClipUp) else (0.0, 0.0)
-    return Finding(f"{step:g} v, {momentum:g}, {radius:g} v", "", (step, momentum, radius) == (0.5, 0.9, 15.0))
+    step, momentum = (float(getattr(search.optimizer, name, 0.0)) for name in ("step_size", "momentum"))
+    found = (step, momentum, search.figures().stdev_norm)
+    published = tuple(claim.number(name) for name in ("step_ratio", "momentum", "radius_factor"))
+    return Comparison(f"{found[0]:g} v, {found[1]:g}, {found[2]:g} v", "", found == published)
 
 
-RULES: Mapping[str, Rule] = {
+def first_speed(claim: Claim, groups: Groups) -> Comparison:
+    """Agrees: in every run, the size of the first update equals the published one to four digits."""
+    speeds = [run.speeds[0] for run in groups[claim.groups[0]].runs]
+    agrees = bool(np.allclose(speeds, claim.number("published"), rtol=1e-4, atol=0.0))
+    return Comparison(f"{np.median(speeds):.4g}", _extremes(speeds), agrees)
+
+
+def settled_speed(claim: Claim, groups: Groups) -> Comparison:
+    """Agrees: after 100 generations, the middle half of the speeds is in the published range."""
+    speeds = _settled(groups[claim.groups[0]])
+    low, middle, high = (float(value) for value in np.percentile(speeds, [25, 50, 75]))
+    agrees = claim.number("low") <= low and high <= claim.number("high")
+    return Comparison(f"{middle:.4g}", f"{low:.4g} … {high:.4g} (middle half)", agrees)
+
+
+def highest_speed(claim: Claim, groups: Groups) -> Comparison:
+    """Agrees: the highest speed (median over runs) is in the given range. Unfinished runs cannot be too low."""
+    runs = groups[claim.groups[0]].runs
+    peaks = [max(run.speeds) for run in runs]
+    middle = float(np.median(peaks))
+    agrees = claim.number("low") <= middle <= claim.number("high")
+    may_rise = middle < claim.number("low") and not all(run.complete for run in runs)
+    return Comparison(f"{middle:.4g}", _extremes(peaks), None if may_rise else agrees)
+
+
+def starts_fast(claim: Claim, groups: Groups) -> Comparison:
+    """Agrees: in every run, the largest of the first ten updates is more than twice the settled speed."""
+    runs = groups[claim.groups[0]].runs
+    ratios = [max(run.speeds[:10]) / float(np.median(run.speeds[SETTLED_AFTER:])) for run in runs]
+    return Comparison(f"{min(ratios):.2f} times the settled speed", _extremes(ratios), min(ratios) > 2.0)
+
+
+def faster(claim: Claim, groups: Groups) -> Comparison:
+    """Agrees: the first group's settled speed (median) is higher than the second's."""
+    first, second = (float(np.median(_settled(groups[name]))) for name in claim.groups)
+    return Comparison(f"{first:.4g} against {second:.4g}", "", first > second)
+
+
+_SPEED_RULES: Mapping[str, ClaimRule] = {
+    "first-speed": first_speed,
+    "settled-speed": settled_speed,
+    "highest-speed": highest_speed,
+    "starts-fast": starts_fast,
+    "faster": faster,
+}
+
+
+RULES: Mapping[str, ClaimRule] = {
     "defaults": defaults,
     "mean": mean_score,
     "even": even,
@@ -206,10 +276,17 @@ RULES: Mapping[str, Rule] = {
     "earlier": earlier,
     "reduction": reduction,
     "better": better,
-    **SPEED_RULES,
+    **_SPEED_RULES,
     "median-reaches": median_reaches,
     "median-stays": median_stays,
 }
+
+
+def generations_needed(rule: str) -> int | None:
+    """Generations after which a run counts for a rule about speeds; None for rules about scores."""
+    if rule not in _SPEED_RULES:
+        return None
+    return 1 if rule == "first-speed" else SETTLED_AFTER + SETTLED_FOR
 
 
 def _percents(groups: list[GroupResult]) -> list[float]:
@@ -218,13 +295,13 @@ def _percents(groups: list[GroupResult]) -> list[float]:
 
 
 def _mostly(holds: Callable[..., NDArray[np.bool_]], scores: Sequence[Sequence[float]]) -> bool | None:
-    """Whether something holds in at least 95 % of the resamples (True), in at most 5 % (False), or neither."""
+    """True: holds in at least 95 % of the resamples. False: in at most 5 %. None: in between."""
     interval = bootstrap_interval(scores, lambda *drawn: holds(*drawn).astype(np.float64), confidence=0.9)
     return True if interval.low == 1.0 else (False if interval.high == 0.0 else None)
 
 
 def _worst_interval(groups: list[GroupResult]) -> Interval:
-    """The 95 % interval of the lowest percentage, of all groups but the first, of the first one's mean."""
+    """The 95 % interval of the lowest mean, as a percentage of the first group's mean."""
     percents = _percents(groups)[1:]
     lowest = groups[1 + int(np.argmin(percents))]
     loss = percent_reduction(groups[0].final_scores, lowest.final_scores, confidence=0.95)[1]
@@ -256,3 +333,11 @@ def _range(interval: Interval, form: str) -> str:
 
 def _spread(stdev: float, form: str = ".0f") -> str:
     return "" if math.isnan(stdev) else f" ± {stdev:{form}}"
+
+
+def _settled(group: GroupResult) -> list[float]:
+    return [speed for run in group.runs for speed in run.speeds[SETTLED_AFTER:]]
+
+
+def _extremes(values: list[float]) -> str:
+    return f"{min(values):.4g} … {max(values):.4g} (all)"

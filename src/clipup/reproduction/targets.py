@@ -17,15 +17,15 @@ _KNOWN = frozenset({"experiment", "text", "where", "runs", "needs", "rule", "pub
 
 @dataclass(frozen=True)
 class Claim:
-    """One statement of the paper and how ours is held against it."""
+    """One statement of the paper, and the rule by which it is judged."""
 
     experiment: str
     text: str
     where: str
     runs: int
-    """Runs of each group behind the statement in the paper."""
+    """Runs of each group in the paper."""
     needs: int
-    """Finished runs of each group without which nothing is said."""
+    """Runs of each group that a verdict needs."""
     rule: str
     published: str | float
     arguments: Mapping[str, object]
@@ -48,7 +48,7 @@ class Claim:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The groups that the rule looks at, in its order."""
+        """The groups that the rule compares, in its order."""
         if "families" in self.arguments:
             return tuple(f"{family}-{scale}" for family in self.words("families") for scale in SCALES)
         names = [name for key in ("group", "groups", "reference") if key in self.arguments for name in self.words(key)]
@@ -74,7 +74,7 @@ def published_mean(experiment: str, group: str) -> float | None:
 
 
 def published_percent(group: str) -> float:
-    """What the paper prints beside a mean of fitness-scale: the percentage of the same method's mean with ranks."""
+    """The percentage that the paper prints beside a mean of fitness-scale: of the same method's mean with ranks."""
     claim = _mean_claim("fitness-scale", group)
     if claim is None:
         raise FileFault(f"targets.toml: no mean of {group!r}")

@@ -1,4 +1,4 @@
-"""What is said about each claim: agrees, differs, or not enough runs."""
+"""The verdict on each claim: agrees, differs, or not enough runs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import dataclasses
 from dataclasses import dataclass
 
 from clipup.errors import FileFault
-from clipup.reproduction.finding import Finding
 from clipup.reproduction.results import GroupResult, Results
-from clipup.reproduction.rules import RULES
-from clipup.reproduction.speeds import generations_needed
+from clipup.reproduction.rules import RULES, Comparison, generations_needed
 from clipup.reproduction.targets import Claim, claims_of
 
 AGREES, DIFFERS, NOT_ENOUGH = "agrees", "differs", "not enough runs"
@@ -17,7 +15,7 @@ AGREES, DIFFERS, NOT_ENOUGH = "agrees", "differs", "not enough runs"
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim, what ours came to, and whether they agree."""
+    """A claim, our value, and whether they agree."""
 
     claim: str
     where: str
@@ -25,7 +23,7 @@ class Verdict:
     ours: str
     interval: str
     runs: int
-    """Runs that count, of the group that has the fewest."""
+    """Runs that count, in the group that has the fewest."""
     runs_published: int
     verdict: str
 
@@ -36,30 +34,30 @@ def verdicts(results: Results) -> tuple[Verdict, ...]:
 
 
 def judge(claim: Claim, results: Results) -> Verdict:
-    """Hold the results against one claim.
+    """Compare the results with one claim.
 
-    Runs with other settings than the paper's do not count, nor do those that stopped short of its generations; with
-    fewer than `claim.needs` that do, or where they scatter too much for the rule to tell, the verdict is "not enough
-    runs".
+    A run counts if it has the paper's settings and made the paper's number of generations. With fewer such runs than
+    `claim.needs`, or where they scatter too much for the rule, the verdict is "not enough runs".
     """
     if claim.rule not in RULES:
         raise FileFault(f"targets.toml: unknown rule {claim.rule!r}")
     groups = {name: _counting(results.group(name), claim, results) for name in claim.groups}
     count = min((len(group.runs) for group in groups.values()), default=0)
-    finding = RULES[claim.rule](claim, groups) if count or not claim.needs else Finding("", "", None)
-    undecided = count < claim.needs or finding.agrees is None
-    verdict = NOT_ENOUGH if undecided else (AGREES if finding.agrees else DIFFERS)
+    found = RULES[claim.rule](claim, groups) if count or not claim.needs else Comparison("", "", None)
+    undecided = count < claim.needs or found.agrees is None
+    verdict = NOT_ENOUGH if undecided else (AGREES if found.agrees else DIFFERS)
     published = claim.published if isinstance(claim.published, str) else f"{claim.published:g}"
-    interval = finding.interval if count > 1 or generations_needed(claim.rule) else ""  # one run has none
-    return Verdict(claim.text, claim.where, published, finding.ours, interval, count, claim.runs, verdict)
+    interval = found.interval if count > 1 or generations_needed(claim.rule) else ""  # one run has none
+    return Verdict(claim.text, claim.where, published, found.ours, interval, count, claim.runs, verdict)
 
 
 def _counting(group: GroupResult, claim: Claim, results: Results) -> GroupResult:
+    """The group with only the runs that count for the claim."""
     if results.changes:
         runs = ()
     elif (needed := generations_needed(claim.rule)) is not None:
         runs = tuple(run for run in group.runs if len(run.speeds) >= needed)
-        if not results.as_published:  # done with what was asked for, but not with what the paper did
+        if not results.as_published:  # finished as asked, but shorter than the paper's: the speed may still change
             runs = tuple(dataclasses.replace(run, complete=False) for run in runs)
     else:
         runs = group.finished if results.as_published else ()

@@ -1,7 +1,7 @@
 """Checkpoints: everything that a run needs to go on to the same bits, in one safetensors file.
 
-Arrays and floats are tensors (a float is one of shape ``[]``, so every bit of it survives, infinities included);
-whole numbers and words are JSON in the metadata. No clock enters, so equal runs write equal checkpoints.
+Arrays and floats are tensors. A float has the shape ``[]``, so every bit of it survives, infinities included. Whole
+numbers and words are JSON in the metadata. No time is written, so equal runs write equal checkpoints.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NAME = re.compile(r"generation-(\d{8,})\.safetensors\Z")
 
 
 class NewerFormat(FileFault):
-    """A file was written by a newer clipup; falling back on an older file would lose what that one did."""
+    """A newer clipup wrote the file. Going back to an older file would lose what the newer one did."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
 
 
 def decode_checkpoint(data: bytes, source: str) -> Checkpoint:
-    """The checkpoint in `data`, FileFault when it is damaged, NewerFormat when it is too new."""
+    """The checkpoint in `data`; FileFault when it is damaged, NewerFormat when it is too new."""
     file = decode(data, source=source)
     version = check_format(file.metadata, FORMAT, VERSION, source)
     try:
@@ -80,7 +80,7 @@ def decode_checkpoint(data: bytes, source: str) -> Checkpoint:
 
 
 def check_format(metadata: Mapping[str, str], form: str, newest: int, source: str) -> int:
-    """The format version of a file, after checking that it is of this form and not newer than we know."""
+    """The format version of a file, once it is known to be of this form and not too new."""
     if metadata.get("format") != form:
         raise FileFault(f"{source}: expected a {form} file, got {metadata.get('format', 'something else')!r:.60}")
     text = metadata.get("version", "")
@@ -105,13 +105,13 @@ def list_checkpoints(directory: Path) -> list[tuple[int, Path]]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise FileFault(f"{directory}: cannot be read: {error.strerror or error}") from error
+        raise FileFault.of(directory, "read", error) from error
     found = [(int(match[1]), path) for path in entries if (match := _NAME.match(path.name))]
     return sorted(found, reverse=True)
 
 
 def write_checkpoint(directory: Path, checkpoint: Checkpoint, *, keep: int) -> Path:
-    """Write a checkpoint whole or not at all, then drop all but the newest `keep` up to it."""
+    """Write a checkpoint whole or not at all, then remove all older ones but the newest `keep`."""
     path = checkpoint_path(directory, checkpoint.generation)
     write_atomically(path, encode_checkpoint(checkpoint))
     older = [entry for generation, entry in list_checkpoints(directory) if generation <= checkpoint.generation]
@@ -121,7 +121,7 @@ def write_checkpoint(directory: Path, checkpoint: Checkpoint, *, keep: int) -> P
 
 
 def clean_up(directory: Path) -> None:
-    """Remove what a crash left of checkpoints that were being written."""
+    """Remove the unfinished checkpoints that a crash left."""
     for entry in directory.glob(f"*{TEMPORARY_SUFFIX}"):
         entry.unlink(missing_ok=True)
 
@@ -129,10 +129,10 @@ def clean_up(directory: Path) -> None:
 def newest_checkpoint(
     directory: Path, accept: Callable[[Checkpoint], str | None], warn: Callable[[str], None]
 ) -> Checkpoint | None:
-    """The newest checkpoint that can be used, None when there is none at all.
+    """The newest checkpoint that can be used; None when there is no checkpoint at all.
 
-    Each one that cannot is told to `warn`. `accept` may object to a checkpoint by returning why. When checkpoints are
-    there but none can be used, or one is of a newer format, FileFault ends the search and nothing is changed.
+    `accept` returns why a checkpoint cannot be used, or None. `warn` is told about each one that cannot. FileFault is
+    raised, and nothing is changed, when none of them can be used or when one is of a newer format.
     """
     found = list_checkpoints(directory)
     for generation, path in found:
@@ -174,4 +174,4 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise FileFault(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise FileFault.of(path, "read", error) from error

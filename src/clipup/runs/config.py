@@ -1,7 +1,7 @@
 """Everything that decides what a run does, in one frozen record.
 
-Each field is at once a key of the TOML configuration, a flag of ``clipup train`` (with dashes) and a keyword of
-`clipup.train`. Fields under *execution* decide only where and how fast a run goes; all others may change its results,
+Each field is a key of the TOML configuration, a flag of ``clipup train`` (with dashes) and a keyword of
+`clipup.train`. Fields under *execution* decide only where and how fast a run goes. All others may change its results,
 and together they fix every bit of them.
 """
 
@@ -14,18 +14,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from clipup.engines import registry
+from clipup.engines.protocol import DEFAULT_LANES
+from clipup.engines.task import EpisodeSeeds
 from clipup.errors import InvalidArgument
-from clipup.runs.suggestions import did_you_mean
+from clipup.optimizers import BETA1, BETA2, EPSILON, MOMENTUM, OPTIMIZERS, STEP_RATIO
+from clipup.runs.keywords import RunChanges, Scalar
+from clipup.searches import RADIUS_FACTOR, SHAPINGS
+from clipup.suggestions import did_you_mean
 
-Scalar = str | int | float | bool
 Value = Scalar | None | Mapping[str, Scalar]
 
 MANY = 10**9
-"""More of anything than a machine could hold: past it, arrays could not even be asked for."""
-OPTIMIZERS = ("clipup", "adam", "noclip")
-SHAPINGS = ("centered-rank", "raw", "reward-normalized")
-ENGINES = ("auto", "envpool", "gymnasium")
-EPISODE_SEEDS = ("independent", "pair", "shared")
+"""More of anything than a machine could hold. Beyond it, an array cannot even be asked for."""
+ENGINES = registry.names()
+"""The engines that can be chosen: "auto" first, then in the order in which it tries them."""
+_PARALLELISM = " or ".join(f"{entry.parallelism} ({entry.title})" for entry in registry.ENTRIES)
+EPISODE_SEEDS: tuple[str, ...] = typing.get_args(EpisodeSeeds)
 
 _T = TypeVar("_T")
 
@@ -54,14 +59,14 @@ def _no_options() -> Mapping[str, Scalar]:
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """The whole configuration of a run. Checked when it is made; see `clipup train --help` for each field."""
+    """The whole configuration of a run, checked when it is made. `clipup train --help` explains each field."""
 
     env: str = field(metadata={"setting": Setting("task", "environment: an id, or module:id")})
     env_options: Mapping[str, Scalar] = field(
         default_factory=_no_options,
         metadata={"setting": Setting("task", "options handed to the environment (--env.KEY VALUE)")},
     )
-    engine: str = _setting("auto", Setting("task", "what runs the environment", ENGINES))
+    engine: str = _setting(ENGINES[0], Setting("task", "what runs the environment", ENGINES))
     reward_offset: float = _setting(
         0.0, Setting("task", "added to the reward of every training step; -1 removes an alive bonus of 1")
     )
@@ -69,23 +74,21 @@ class RunConfig:
         None, Setting("task", "train on the sum of these terms of the reward only, like 1,2,3 (Bullet's tasks)")
     )
     max_episode_steps: int | None = _setting(
-        None, Setting("task", "cut training episodes after so many steps", at_least=1)
+        None, Setting("task", "cut training episodes after this many steps", at_least=1)
     )
     episodes: int = _setting(1, Setting("task", "training episodes per candidate", at_least=1, at_most=MANY))
     episode_seeds: str = _setting(
-        "independent",
-        Setting(
-            "task", "whether each candidate, each pair or a whole generation meets its own episodes", EPISODE_SEEDS
-        ),
+        EPISODE_SEEDS[0],
+        Setting("task", "which candidates start their episodes alike: none, the two of a pair, or all", EPISODE_SEEDS),
     )
     rescale_actions: bool = _setting(
-        False, Setting("task", "stretch policy outputs of -1..1 over the action range instead of only clipping them")
+        False, Setting("task", "stretch policy outputs from -1..1 to the action range, instead of clipping them to it")
     )
     lanes: int = _setting(
-        256,
+        DEFAULT_LANES,
         Setting(
             "task",
-            "EnvPool: environments side by side; part of what is computed, so fixed here",
+            "EnvPool: number of environments that step together; it changes the results, so it is fixed here",
             at_least=1,
             at_most=MANY,
         ),
@@ -95,73 +98,84 @@ class RunConfig:
     normalize: bool = _setting(True, Setting("policy", "normalize observations by their running mean and stdev"))
 
     max_speed: float = _setting(
-        0.05, Setting("search", "THE number to tune: longest step of the center per generation", above=0)
+        0.05, Setting("search", "THE number to tune: longest step of the center in a generation", above=0)
     )
-    step_ratio: float = _setting(0.5, Setting("search", "step_size = step_ratio * max_speed", above=0))
+    step_ratio: float = _setting(STEP_RATIO, Setting("search", "step_size = step_ratio * max_speed", above=0))
     step_size: float | None = _setting(
-        None, Setting("search", "step size of the optimizer, instead of by step_ratio", above=0, unset="auto")
+        None, Setting("search", "step size of the optimizer, instead of step_ratio * max_speed", above=0, unset="auto")
     )
-    radius_factor: float = _setting(15.0, Setting("search", "radius = radius_factor * max_speed", above=0))
+    radius_factor: float = _setting(RADIUS_FACTOR, Setting("search", "radius = radius_factor * max_speed", above=0))
     radius: float | None = _setting(
-        None, Setting("search", "norm of the initial stdev, instead of by radius_factor", above=0, unset="auto")
+        None,
+        Setting("search", "norm of the initial stdev, instead of radius_factor * max_speed", above=0, unset="auto"),
     )
     momentum: float = _setting(
-        0.9, Setting("search", "momentum of clipup and noclip, less than 1", at_least=0, at_most=1)
+        MOMENTUM, Setting("search", "momentum of clipup and noclip, less than 1", at_least=0, at_most=1)
     )
     population: int = _setting(200, Setting("search", "candidates per generation (even)", at_least=2, at_most=MANY))
     population_max: int | None = _setting(
         None,
         Setting(
-            "search", "how far a generation may grow; default: 8 * population", at_least=2, at_most=MANY, unset="auto"
+            "search",
+            "most candidates in a generation that grows; auto: 8 * population",
+            at_least=2,
+            at_most=MANY,
+            unset="auto",
         ),
     )
     interactions: int | None = _setting(
-        None, Setting("search", "grow a generation until it made so many environment steps", at_least=1)
+        None, Setting("search", "grow a generation until it made this many environment steps", at_least=1)
     )
-    optimizer: str = _setting("clipup", Setting("search", "optimizer (noclip: clipup without clipping)", OPTIMIZERS))
-    beta1: float = _setting(0.9, Setting("search", "adam: decay of the first moment", at_least=0, at_most=1))
-    beta2: float = _setting(0.999, Setting("search", "adam: decay of the second moment", at_least=0, at_most=1))
-    epsilon: float = _setting(1e-8, Setting("search", "adam: guard of the division", above=0))
+    optimizer: str = _setting(
+        OPTIMIZERS[0], Setting("search", "optimizer (noclip: clipup without clipping)", OPTIMIZERS)
+    )
+    beta1: float = _setting(BETA1, Setting("search", "adam: decay of the first moment", at_least=0, at_most=1))
+    beta2: float = _setting(BETA2, Setting("search", "adam: decay of the second moment", at_least=0, at_most=1))
+    epsilon: float = _setting(EPSILON, Setting("search", "adam: added to the denominator", above=0))
     stdev_learning_rate: float = _setting(
-        0.1, Setting("search", "learning rate of the stdev; 0 keeps it as it is", at_least=0)
+        0.1, Setting("search", "learning rate of the stdev; 0 leaves it as it is", at_least=0)
     )
     stdev_max_change: float | None = _setting(
         0.2, Setting("search", "largest relative change of the stdev per generation, less than 1", above=0, at_most=1)
     )
-    fitness_shaping: str = _setting("centered-rank", Setting("search", "how fitness becomes weights", SHAPINGS))
+    fitness_shaping: str = _setting(
+        SHAPINGS[0], Setting("search", "how fitnesses become weights of the gradient", SHAPINGS)
+    )
     fitness_scale: float = _setting(1.0, Setting("search", "multiplies the training fitness", above=0))
-    seed: int = _setting(0, Setting("search", "everything random follows from it", at_least=0, at_most=2**63 - 1))
+    seed: int = _setting(0, Setting("search", "fixes everything that is random", at_least=0, at_most=2**63 - 1))
 
-    generations: int | None = _setting(200, Setting("stopping", "stop after so many generations", at_least=0))
+    generations: int | None = _setting(200, Setting("stopping", "stop after this many generations", at_least=0))
     total_interactions: int | None = _setting(
-        None, Setting("stopping", "stop once training made so many environment steps", at_least=1)
+        None, Setting("stopping", "stop when training made this many environment steps", at_least=1)
     )
     time_limit: float | None = _setting(
-        None, Setting("stopping", "stop after so much training time: seconds, or 90s, 30m, 8h", above=0)
+        None, Setting("stopping", "stop after this much training time: seconds, or like 90s, 30m, 8h", above=0)
     )
     target_score: float | None = _setting(
-        None, Setting("stopping", "stop once an evaluation of the center reaches this mean")
+        None, Setting("stopping", "stop when an evaluation of the center reaches this mean")
     )
 
     evaluate_every: int = _setting(
-        5, Setting("evaluation", "evaluate the center every so many generations; 0: only at the end", at_least=0)
+        5, Setting("evaluation", "evaluate the center every N generations; 0: only at the end", at_least=0)
     )
     evaluation_episodes: int = _setting(
-        16, Setting("evaluation", "episodes of an evaluation", at_least=1, at_most=MANY)
+        16, Setting("evaluation", "episodes in an evaluation", at_least=1, at_most=MANY)
     )
 
-    workers: int | None = _setting(
-        None, Setting("execution", "threads (EnvPool) or processes (Gymnasium)", at_least=1, unset="auto")
-    )
+    workers: int | None = _setting(None, Setting("execution", _PARALLELISM, at_least=1, unset="auto"))
     cluster: str | None = _setting(
         None, Setting("execution", "run on a cluster: ray, or an address of Ray (auto, ray://host:port)")
     )
     episode_timeout: float | None = _setting(
-        None, Setting("execution", "end a worker whose episode takes longer than so many seconds", above=0)
+        None, Setting("execution", "stop a worker whose episode takes longer than this many seconds", above=0)
     )
     checkpoint_seconds: float = _setting(
         5.0,
-        Setting("execution", "write a checkpoint when the last is older than this; 0: every generation", at_least=0),
+        Setting(
+            "execution",
+            "write a checkpoint when the last one is older than this; 0: after every generation",
+            at_least=0,
+        ),
     )
     keep_checkpoints: int = _setting(3, Setting("execution", "how many checkpoints to keep", at_least=1))
     tensorboard: bool = _setting(False, Setting("execution", "also write TensorBoard events into the run directory"))
@@ -191,12 +205,12 @@ def config_values(config: RunConfig) -> dict[str, Value]:
 
 
 def settings() -> dict[str, Setting]:
-    """What is known about each field, by name, in the order of definition."""
+    """What is known about each field, by name, in the order of their definition."""
     return {entry.name: entry.metadata["setting"] for entry in dataclasses.fields(RunConfig)}
 
 
 def kinds() -> dict[str, type]:
-    """The type of each field, by name, with None left aside: str, int, float, bool, or dict for env_options."""
+    """The type of each field, by name, without None: str, int, float, bool, or dict for env_options."""
     found: dict[str, type] = {}
     for name, hint in typing.get_type_hints(RunConfig).items():
         options = [option for option in typing.get_args(hint) if option is not type(None)]
@@ -227,7 +241,7 @@ def check_value(name: str, value: object) -> Value:
     """Return `value` as the field `name` holds it, or refuse it in one line."""
     setting, kind = _SETTINGS[check_name(name)], _KINDS[name]
     if name in _OPTIONAL and (value is None or value == "none" or (value == "auto" and kind is not str)):
-        return None  # in a text, "auto" is a value of its own: Ray's address for the cluster that is there
+        return None  # for text, "auto" is a value: Ray's address of the cluster that is there
     if name == "env_options":
         return _check_options(value)
     if name == "time_limit" and isinstance(value, str):
@@ -282,21 +296,25 @@ def _seconds(text: str) -> float:
         raise InvalidArgument(f"time_limit must be seconds, or like 90s, 30m, 8h, got {text!r}") from None
 
 
-CHANGEABLE = frozenset(
-    {
-        *("generations", "total_interactions", "time_limit", "target_score"),
-        *("workers", "cluster", "episode_timeout", "checkpoint_seconds", "keep_checkpoints"),
-        *("tensorboard", "wandb", "mlflow"),
-    }
-)
-"""Fields that may change when a run goes on: its limits, and where it runs."""
+CHANGEABLE = frozenset(RunChanges.__annotations__)
+"""Fields that may change when a run is resumed: its limits, and where it runs."""
 
 
 def identity(config: RunConfig) -> dict[str, object]:
-    """What decides a run's results, without the defaults: a setting that a later version adds changes no identity."""
+    """The settings that decide a run's results and are not the default, so that a setting added later changes none."""
     defaults = config_values(RunConfig(env=config.env))
     found: dict[str, object] = {"env": config.env}
     for name, value in config_values(config).items():
         if name not in CHANGEABLE and value != defaults[name]:
             found[name] = value
     return found
+
+
+def differences(before: RunConfig, now: RunConfig) -> list[str]:
+    """The settings that decide results and differ, by name."""
+    return differing(identity(before), identity(now))
+
+
+def differing(before: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
+    """The names whose values differ, or that only one of the two has."""
+    return sorted(name for name in {*before, *now} if before.get(name) != now.get(name))

@@ -1,15 +1,21 @@
-"""Writing files so that a reader, or a crash, never meets half of one."""
+"""Writing files so that neither a reader nor a crash ever meets half of one, and a lock for one process at a time."""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import stat
+import time
 from pathlib import Path
 from typing import IO, cast
 
 from clipup.errors import FileFault
 
 TEMPORARY_SUFFIX = ".partial"
+
+# A process that looks whether a lock is held holds it for an instant itself. That must not look like a second owner.
+_LOCK_ATTEMPTS = 10
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -29,16 +35,24 @@ def write_atomically(path: Path, data: bytes) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
-        raise cannot_write(path, error) from error
+        raise FileFault.of(path, "written", error) from error
 
 
 def open_own(path: Path, mode: str, *, buffering: int = -1) -> IO[bytes]:
-    """Open a file for writing that is where it says: a link, in a directory from elsewhere, could lead to any file."""
+    """Open a file for writing, but never through a link: in a directory from elsewhere, a link could lead anywhere."""
 
     def opener(name: str, flags: int) -> int:
         return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
 
     return cast("IO[bytes]", open(path, mode, buffering=buffering, opener=opener))
+
+
+def is_own(path: Path) -> bool:
+    """Whether `path` may be read: a regular file, or nothing. A link could lead to any file; a pipe would block."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return True
 
 
 def sync_directory(directory: Path) -> None:
@@ -50,6 +64,67 @@ def sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
-def cannot_write(path: Path, error: OSError) -> FileFault:
-    """The one-line error for a file that could not be written."""
-    return FileFault(f"{path}: cannot be written: {error.strerror or error}")
+class FileLock:
+    """A lock that one process at a time can hold; its file names that process.
+
+    The lock belongs to the open file, so the system drops it however the process ends, kill -9 included.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Name the file; nothing is touched."""
+        self.path = path
+        self._file: IO[bytes] | None = None
+
+    def acquire(self) -> bool:
+        """Take the lock; return False where another process holds it."""
+        file = open_own(self.path, "a+b")
+        try:
+            if not _take(file):
+                file.close()
+                return False
+            file.truncate(0)
+            file.write(f"{os.getpid()}\n".encode("ascii"))
+            file.flush()
+        except BaseException:
+            file.close()
+            raise
+        self._file = file
+        return True
+
+    def release(self) -> None:
+        """Give the lock back, if it is held."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def is_held(self) -> bool:
+        """Whether a process holds the lock now."""
+        if not is_own(self.path):
+            return False
+        try:
+            with self.path.open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
+    def owner(self) -> str:
+        """The number of the process that took the lock last, or ``"unknown"``."""
+        try:
+            return self.path.read_text("ascii", "replace")[:32].strip() or "unknown"
+        except OSError:
+            return "unknown"
+
+
+def _take(file: IO[bytes]) -> bool:
+    for attempt in range(_LOCK_ATTEMPTS):
+        if attempt:
+            time.sleep(0.05)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            continue
+        return True
+    return False

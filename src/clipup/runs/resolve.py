@@ -2,30 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Collection, Mapping
 from typing import cast
 
 from clipup.errors import InvalidArgument
 from clipup.runs.config import RunConfig, check_name, check_value, kinds
 from clipup.runs.presets import Preset, full_name, preset_for, preset_named
+from clipup.runs.toml import read_toml
+from clipup.runs.trust import check_cluster, check_import
 
 
 def resolve(
     given: Mapping[str, object],
     *,
-    file: Mapping[str, object] | None = None,
-    file_name: str = "configuration",
+    file: str | os.PathLike[str] | None = None,
     preset: str = "auto",
+    imports: Collection[str] = (),
 ) -> tuple[RunConfig, Preset | None]:
     """Return the configuration, and the preset that took part in it.
 
-    `given` are flags or keywords, `file` the content of a TOML file. `preset` is "auto" (the task's own), "none", or
-    the name of one. A table of environment options is merged key by key, everything else is replaced.
+    Parameters
+    ----------
+    given
+        Flags or keywords: settings by name.
+    file
+        A TOML file of settings. A module or a cluster that only the file names is refused.
+    preset
+        ``"auto"`` for the task's own, ``"none"``, or the name of one.
+    imports
+        Modules that an environment named in `file` may import.
+
+    Tables of environment options are merged key by key; everything else is replaced.
     """
     try:
-        from_file = {check_name(name): check_value(name, value) for name, value in (file or {}).items()}
+        content = read_toml(file) if file is not None else {}
+        from_file = {check_name(name): check_value(name, value) for name, value in content.items()}
     except InvalidArgument as error:
-        raise InvalidArgument(f"{file_name}: {error}") from error
+        raise InvalidArgument(f"{file}: {error}") from error
     explicit = {check_name(name): check_value(name, value) for name, value in given.items()}
     env = explicit.get("env", from_file.get("env"))
     if not isinstance(env, str) or not env:
@@ -44,6 +58,9 @@ def resolve(
     config = make_config(merged)
     if explicit.get("population_max") is not None and config.interactions is None:
         raise InvalidArgument("population_max bounds a population that grows; set interactions too, or neither")
+    if "env" not in explicit:
+        check_import(config.env, named=imports, source=str(file))
+    check_cluster(config.cluster, named="cluster" in explicit, source=str(file))
     return config, chosen
 
 
@@ -56,7 +73,7 @@ def make_config(values: Mapping[str, object]) -> RunConfig:
 
 
 def parse_flag(name: str, text: str) -> object:
-    """The value that the word `text` of a command line means for the field `name`."""
+    """The value that `text` on a command line means for the field `name`."""
     kind = kinds()[check_name(name)]
     if text in ("none", "auto") or kind is str or name == "time_limit":
         return text
@@ -67,7 +84,7 @@ def parse_flag(name: str, text: str) -> object:
     except ValueError:
         pass
     if kind is int:
-        try:  # 2e6 is a usual way to write a number of interactions
+        try:  # people write 2e6 interactions
             number = float(text)
         except ValueError:
             number = 0.5

@@ -1,4 +1,4 @@
-"""What a trainer keeps, and where: in a run directory, or nowhere."""
+"""What a trainer saves: everything into a run directory, or nothing at all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clipup.errors import FileFault
 from clipup.export.policy import PolicyTask, encode_policy
 from clipup.policies import Policy
 from clipup.runs.checkpoint import Checkpoint, clean_up, newest_checkpoint, whole_value, write_checkpoint
-from clipup.runs.config import RunConfig, identity
+from clipup.runs.config import RunConfig, differing, identity
 from clipup.runs.files import write_atomically
 from clipup.runs.records import (
     ClockRecord,
@@ -92,8 +92,8 @@ class NoStorage:
 class DirectoryStorage:
     """Keeps a run in its directory, which must be locked.
 
-    Order matters: a record line is written before the checkpoint that counts it, and synced before it, so whatever
-    instant the machine stops, the newest checkpoint finds its records whole. Lines beyond it are cut off on resuming.
+    Order matters. A record line is written and synced before the checkpoint that counts it. So, at whatever instant
+    the machine stops, the newest checkpoint finds its records whole. Lines beyond it are cut off on resuming.
     """
 
     def __init__(self, directory: RunDirectory, config: RunConfig, warn: Callable[[str], None]) -> None:
@@ -139,7 +139,7 @@ class DirectoryStorage:
         return self._records.size
 
     def begin(self, status: Status) -> None:
-        """Note that the run is going."""
+        """Write that the run is going."""
         self._directory.write_status(status)
 
     def append(self, record: Record, clock: ClockRecord) -> None:
@@ -158,7 +158,7 @@ class DirectoryStorage:
             self._write_policy(self._directory.policy_path, whole, policy, score)
 
     def finish(self, whole: Checkpoint, policy: Policy, status: Status) -> None:
-        """Write the last state and how the run ended."""
+        """Write the last state, and how the run ended."""
         try:
             if whole.generation:
                 if whole.generation != self._written:
@@ -198,8 +198,7 @@ class DirectoryStorage:
             before, now = dict(json.loads(str(kept))), identity(self._config)
         except (ValueError, TypeError, RecursionError) as error:
             raise FileFault(f"{self._directory.checkpoints_path}: the settings kept there cannot be read") from error
-        different = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
-        if different:
+        if different := differing(before, now):
             raise FileFault(
                 f"{self._directory.config_path}: changed since the run began ({', '.join(different)}); undo that, or "
                 "start another run"

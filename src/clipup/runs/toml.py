@@ -1,4 +1,4 @@
-"""Reading TOML with the standard library, and writing the little of it that a configuration needs."""
+"""Reading TOML with the standard library, and writing as much of it as a configuration needs."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, object]:
         with Path(path).open("rb") as file:
             data = file.read(SIZE_LIMIT + 1)
     except OSError as error:
-        raise FileFault(f"{source}: cannot be read: {error.strerror or error}") from error
+        raise FileFault.of(source, "read", error) from error
     if len(data) > SIZE_LIMIT:
-        raise FileFault(f"{source}: larger than {SIZE_LIMIT} bytes; this is no configuration")
+        raise FileFault(f"{source}: larger than {SIZE_LIMIT} bytes; this is not a configuration")
     try:
         return tomllib.loads(data.decode("utf-8"))
     except (ValueError, RecursionError) as error:
@@ -34,7 +34,7 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, object]:
 
 
 def format_config(config: RunConfig, *, comment: str = "") -> str:
-    """`config` as TOML with one line of explanation per group; reading it back gives an equal configuration."""
+    """`config` as TOML, with a comment above each group; reading it back gives an equal configuration."""
     known = settings()
     lines = [f"# {line}".rstrip() for line in comment.splitlines()]
     group = ""
@@ -71,7 +71,7 @@ def format_value(value: Value, *, unset: str = "none") -> str:
 
 
 def parse_value(text: str) -> Scalar:
-    """A word of the command line as TOML would read it, or as plain text where TOML would not.
+    """A word of the command line as a TOML value, or as plain text where it is not one.
 
     >>> parse_value("true"), parse_value("3"), parse_value("1e-3"), parse_value("ant.xml")
     (True, 3, 0.001, 'ant.xml')

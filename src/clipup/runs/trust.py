@@ -1,8 +1,9 @@
-"""A file never causes an import, nor a connection.
+"""A file never causes an import or a connection.
 
 ``module:EnvId`` makes Gymnasium import `module`, which runs its code. That is fine when a person typed it, or when
-clipup itself knows the module; when the name only stands in a file (a policy, a run's configuration), the person has
-to name the module too. So with the address of a cluster: whoever is there sends objects that run code when read.
+clipup itself knows the module. When the name only stands in a file (a policy, a run's configuration), the person has
+to name the module too. The same holds for the address of a cluster: what answers there sends objects that run code
+when they are read.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ KNOWN_MODULES = frozenset({"pybullet_envs_gymnasium"})
 
 
 def check_import(env: str, *, named: Collection[str], source: str) -> None:
-    """Refuse an environment from the file `source` that would import a module which nobody named."""
+    """Refuse an environment from the file `source` whose module the user did not name."""
     module, separator, _ = env.rpartition(":")
     if separator and module not in KNOWN_MODULES and module not in named:
         raise InvalidArgument(
@@ -26,7 +27,7 @@ def check_import(env: str, *, named: Collection[str], source: str) -> None:
 
 
 def check_cluster(cluster: str | None, *, named: bool, source: str) -> None:
-    """Refuse the address of a cluster from the file `source` that nobody named."""
+    """Refuse the address of a cluster from the file `source` that the user did not name."""
     if cluster not in (None, "ray", "auto") and not named:
         raise InvalidArgument(
             f"{source} names the cluster {cluster!r}, to which clipup would connect; if you trust it, say so: "

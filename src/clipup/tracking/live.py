@@ -17,7 +17,7 @@ _HISTORY = 60
 
 
 class LiveDisplay:
-    """A small table that is drawn anew in place, with the course of the score beneath."""
+    """A small table that is redrawn in place, with the curve of the score below it."""
 
     def __init__(self, stream: TextIO) -> None:
         try:
@@ -46,7 +46,7 @@ class LiveDisplay:
         self._heard = time.monotonic()
         if record.score is not None:
             self._score = f"{score(record)} (generation {record.generation})"
-            if math.isfinite(record.score):  # a course can be drawn through nothing else
+            if math.isfinite(record.score):  # others cannot be drawn
                 self._scores.append(record.score)
         self._record, self._clock = record, clock
 
@@ -55,7 +55,7 @@ class LiveDisplay:
         self._console.print(text, highlight=False, markup=False)
 
     def end(self, status: Status) -> None:
-        """Draw a last time and stop."""
+        """Draw one last time and stop."""
         if self._info is not None:
             self._live.stop()
             self._info = None
@@ -74,6 +74,7 @@ class LiveDisplay:
         speed = f"{record.speed:.4g}"
         if record.max_speed is not None:
             speed += f" / {record.max_speed:.4g}" + (" (clipped)" if record.clipped else "")
+        gradient = f"norm {record.gradient_norm:.3g}" if math.isfinite(record.gradient_norm) else "-"
         table = Table.grid(padding=(0, 3))
         for _ in range(4):
             table.add_column(no_wrap=True)
@@ -83,17 +84,17 @@ class LiveDisplay:
             ("interactions", count(record.total_interactions), "mean fitness", number(record.fitness_mean)),
             ("steps/s", count(clock.steps_per_second), "speed / max", speed),
             ("elapsed", duration(elapsed), "stdev norm", f"{record.stdev_norm:.4g}"),
-            ("remaining", remaining(config, record, clock), "gradient", f"norm {record.gradient_norm:.3g}"),
+            ("remaining", remaining(config, record, clock), "gradient", gradient),
         ]
         for first, left, second, right in rows:
             table.add_row(Text(first, style="dim"), left, Text(second, style="dim"), right)
         if len(self._scores) > 1:
-            table.add_row(Text("course", style="dim"), Text(sparkline(self._scores), style="green"), "", "")
+            table.add_row(Text("curve", style="dim"), Text(sparkline(self._scores), style="green"), "", "")
         return table
 
 
 def sparkline(values: list[float]) -> str:
-    """The course of some values in one line of block characters.
+    """A curve through some values, as one line of block characters.
 
     >>> sparkline([0.0, 1.0, 2.0])
     '▁▅█'

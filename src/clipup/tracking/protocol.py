@@ -1,4 +1,4 @@
-"""The one small interface that every tracker offers."""
+"""The interface that every tracker offers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from clipup.runs.rundir import Status
 
 @dataclass(frozen=True)
 class RunInfo:
-    """What is known when a run starts, or goes on."""
+    """What is known when a run starts or is resumed."""
 
     config: RunConfig
     path: Path | None
@@ -34,7 +34,7 @@ class Tracker(Protocol):
     """Told about the run as it goes. A tracker never changes a run."""
 
     def begin(self, info: RunInfo) -> None:
-        """The run starts, or goes on."""
+        """The run starts or is resumed."""
         ...
 
     def generation(self, record: Record, clock: ClockRecord) -> None:
@@ -42,7 +42,7 @@ class Tracker(Protocol):
         ...
 
     def message(self, text: str) -> None:
-        """Something that a person should know happened."""
+        """Something happened that a person should know."""
         ...
 
     def end(self, status: Status) -> None:
@@ -51,14 +51,14 @@ class Tracker(Protocol):
 
 
 def measurements(record: Record, clock: ClockRecord) -> dict[str, float]:
-    """Every number of a generation by name, those that are not known left out; booleans as 0 and 1."""
+    """Every number of a generation that is known, by name; booleans as 0 and 1."""
     values = {**dataclasses.asdict(record), **dataclasses.asdict(clock)}
     return {name: float(value) for name, value in values.items() if value is not None and name != "generation"}
 
 
 @contextmanager
 def starting(service: str, remedy: str) -> Generator[None]:
-    """Turn whatever a tracking service raises when it starts into one line."""
+    """Turn anything that a tracking service raises when it starts into one line."""
     try:
         yield
     except Exception as error:

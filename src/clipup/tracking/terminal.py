@@ -6,14 +6,14 @@ import contextlib
 import time
 from typing import TextIO
 
-from clipup.runs.config import RunConfig
+from clipup.runs.config import ENGINES, RunConfig
 from clipup.runs.records import ClockRecord, Record
 from clipup.runs.rundir import Status
 from clipup.tracking.protocol import RunInfo
 
 
 class PlainDisplay:
-    """One line per generation, at most one every `interval` seconds, but every evaluation is shown."""
+    """Shows every evaluation, and otherwise a generation every `interval` seconds, as one line each."""
 
     def __init__(self, stream: TextIO, *, interval: float = 2.0) -> None:
         self._stream = stream
@@ -55,14 +55,14 @@ class PlainDisplay:
         self._write(text)
 
     def end(self, status: Status) -> None:
-        """Nothing to do: whoever started the run says how it ended."""
+        """Nothing to do: the command that started the run says how it ended."""
 
     def _write(self, line: str) -> None:
         write_line(self._stream, line)
 
 
 class WarningDisplay:
-    """Says nothing but messages: what `--quiet` leaves."""
+    """Shows messages only, for `--quiet`."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -82,18 +82,18 @@ class WarningDisplay:
 
 
 def write_line(stream: TextIO, line: str) -> None:
-    """Write and flush a line. A reader who has gone (a closed terminal or pipe) must not end a run."""
+    """Write and flush a line. A closed terminal or pipe must not end a run."""
     with contextlib.suppress(OSError, ValueError):
         stream.write(line + "\n")
         stream.flush()
 
 
 def headline(info: RunInfo) -> str:
-    """One line about what is trained."""
+    """One line about what is being trained."""
     config = info.config
     start = f", going on from generation {info.generation}" if info.generation else ""
     place = f" -> {info.path}" if info.path is not None else ""
-    fell_back = config.engine == "auto" and info.engine != "envpool"
+    fell_back = config.engine == ENGINES[0] and info.engine != ENGINES[1]
     engine = f"{info.engine} ({info.engine_reason})" if fell_back else info.engine
     return (
         f"{config.env}: {info.policy}, {info.parameter_count} parameters, max_speed {config.max_speed:g}, "
@@ -102,7 +102,7 @@ def headline(info: RunInfo) -> str:
 
 
 def number(value: float | None) -> str:
-    """A fitness or a score, short."""
+    """A fitness or a score as short text."""
     if value is None:
         return "-"
     return f"{value:.4g}" if abs(value) < 0.1 else f"{value:,.2f}"
@@ -117,7 +117,7 @@ def score(record: Record) -> str:
 
 
 def count(value: float) -> str:
-    """A large number, short: 1.2M."""
+    """A large number as short text: 1.2M."""
     for limit, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= limit:
             return f"{value / limit:.3g}{suffix}"
@@ -125,7 +125,11 @@ def count(value: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time, short: 45s, 3m20s, 2h05m."""
+    """A time, short.
+
+    >>> duration(45), duration(200), duration(7500)
+    ('45s', '3m20s', '2h05m')
+    """
     whole = max(0, round(seconds))
     if whole < 60:
         return f"{whole}s"
@@ -135,7 +139,7 @@ def duration(seconds: float) -> str:
 
 
 def seconds_left(config: RunConfig, record: Record, clock: ClockRecord) -> float | None:
-    """How long the run would go on at its pace so far, by whichever limit comes first."""
+    """How long the run would go on at its pace so far, until it reaches the first of its limits."""
     estimates: list[float] = []
     if config.time_limit is not None:
         estimates.append(config.time_limit - clock.seconds)
@@ -148,6 +152,6 @@ def seconds_left(config: RunConfig, record: Record, clock: ClockRecord) -> float
 
 
 def remaining(config: RunConfig, record: Record, clock: ClockRecord) -> str:
-    """`seconds_left` in words."""
+    """`seconds_left` as text."""
     left = seconds_left(config, record, clock)
     return "?" if left is None else duration(left)

@@ -1,4 +1,4 @@
-"""Training from Python: `train` and `resume`."""
+"""Training: `train` and `resume`, which the command line calls too, and what they are made of."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Unpack
 
 from clipup.engines.task import EnvironmentMaker
-from clipup.errors import InvalidArgument
+from clipup.errors import FileFault, InvalidArgument, RunBusy, RunExists
 from clipup.executors import make_executor
 from clipup.policies import Policy
+from clipup.runs import rundir
 from clipup.runs.checkpoint import list_checkpoints
-from clipup.runs.config import CHANGEABLE, RunConfig
+from clipup.runs.config import CHANGEABLE, RunConfig, check_name, differences
+from clipup.runs.keywords import RunChanges, RunSettings
 from clipup.runs.records import Record, read_records
 from clipup.runs.resolve import resolve
 from clipup.runs.rundir import RunDirectory
 from clipup.runs.storage import DirectoryStorage, NoStorage, Storage
-from clipup.runs.toml import read_toml
 from clipup.runs.trust import check_cluster, check_import
 from clipup.tracking import Tracker, make_trackers
 from clipup.training.setup import make_search, make_task
@@ -46,29 +48,47 @@ class TrainingResult:
     config: RunConfig
 
 
+class RunInterrupted(KeyboardInterrupt):
+    """A signal ended the run; everything is saved. `result` is how it stands."""
+
+    def __init__(self, result: TrainingResult, exit_code: int) -> None:
+        super().__init__("the run was interrupted")
+        self.result = result
+        self.exit_code = exit_code
+
+
 def train(
     env: str | EnvironmentMaker | None = None,
     *,
-    run: str | os.PathLike[str] | None = None,
+    run: str | os.PathLike[str] | bool | None = None,
     config: str | os.PathLike[str] | None = None,
     preset: str = "auto",
+    imports: Collection[str] = (),
     progress: bool = False,
-    **settings: object,
+    trackers: Sequence[Tracker] = (),
+    **settings: Unpack[RunSettings],
 ) -> TrainingResult:
     """Train a policy and return it.
+
+    Settings come from the defaults, the preset of the task, `config` and `settings`; later ones win.
 
     Parameters
     ----------
     env
         Id of an environment, or a callable that makes one (which `clipup.resume` then needs again).
     run
-        Directory for the run: records, checkpoints, policy. None keeps nothing on disk.
+        Directory for the run: records, checkpoints, policy. True names it as ``clipup train`` does: ``runs/ENV-1``, or
+        the next free number. None keeps nothing on disk.
     config
         TOML file with settings.
     preset
         ``"auto"`` for the task's own, ``"none"``, or the name of one.
+    imports
+        Modules that an environment named in `config` may import.
     progress
         Whether progress is shown on standard error.
+    trackers
+        Objects that are told about the run as it goes (`clipup.tracking.Tracker`).
     settings
         Any field of `clipup.runs.config.RunConfig`: ``max_speed=0.1, generations=100``.
 
@@ -77,40 +97,76 @@ def train(
     ``clipup.train("CartPole-v1", generations=20).policy``
     """
     maker = env if callable(env) else None
-    if maker is not None:
-        settings["env"] = getattr(maker, "__qualname__", type(maker).__name__)
-    elif env is not None:
-        settings["env"] = env
-    values = read_toml(config) if config is not None else None
-    resolved, _ = resolve(settings, file=values, file_name=str(config), preset=preset)
-    if "env" not in settings:
-        check_import(resolved.env, named=(), source=str(config))
-    check_cluster(resolved.cluster, named="cluster" in settings, source=str(config))
-    directory = RunDirectory(run) if run is not None else None
-    trackers = _displays(progress)
-    return start(resolved, directory, trackers=trackers, maker=maker)
+    given: dict[str, object] = dict(settings)
+    if env is not None:
+        given["env"] = getattr(env, "__qualname__", type(env).__name__) if callable(env) else env
+    if run == "":
+        raise InvalidArgument("run needs the name of a directory, got nothing")
+    resolved, _ = resolve(given, file=config, preset=preset, imports=imports)
+    told = [*trackers, *_displays(progress)]
+    tried: Path | None = None
+    while run is True:
+        path = rundir.next_free(Path("runs"), resolved.env)
+        try:
+            return start(resolved, RunDirectory(path), trackers=told, maker=maker)
+        except (RunExists, RunBusy):
+            if path == tried:
+                raise
+            tried = path  # another run took the name since it was found free; the next number is looked for
+    return start(resolved, RunDirectory(run) if run else None, trackers=told, maker=maker)
 
 
 def resume(
     run: str | os.PathLike[str],
     *,
     env: EnvironmentMaker | None = None,
-    progress: bool = False,
     imports: Collection[str] = (),
-    **changes: object,
+    more_generations: int | None = None,
+    progress: bool = False,
+    trackers: Sequence[Tracker] = (),
+    **changes: Unpack[RunChanges],
 ) -> TrainingResult:
     """Go on with a run from its newest checkpoint, to the same bits as if it had never stopped.
 
-    `changes` may set the fields that do not change what was done so far: the limits (``generations=…``) and those of
-    execution. `imports` names modules that the run's environment may import, `env` an environment that has no id.
+    Parameters
+    ----------
+    run
+        The directory of the run.
+    env
+        The callable that makes the environment, for a run that was trained with one.
+    imports
+        Modules that the run's environment may import.
+    more_generations
+        Raises the limit by this many generations.
+    progress, trackers
+        As for `clipup.train`.
+    changes
+        Settings that leave what was done so far as it is: the limits (``generations=…``) and those of execution.
     """
     directory = RunDirectory(run)
-    config = change_config(directory.read_config(), changes)
-    check_limit(config, directory)
+    before = directory.read_config()
+    made = max((generation for generation, _ in list_checkpoints(directory.checkpoints_path)), default=0)
+    given: dict[str, object] = dict(changes)
+    if more_generations is not None:
+        if "generations" in given or more_generations < 0:
+            raise InvalidArgument("give either generations or more_generations, which is at least 0")
+        given["generations"] = more_generations + (made if before.generations is None else before.generations)
+    for name in given:
+        if check_name(name) not in CHANGEABLE:
+            raise InvalidArgument(f"{name} cannot change within a run: it would not be the same run; start a new one")
+    config = dataclasses.replace(before, **given)  # pyright: ignore[reportArgumentType]  (checked by RunConfig)
+    if config.generations is not None and config.generations < made:
+        # It would end at once, and its configuration would be untrue.
+        raise InvalidArgument(f"generations must be at least the {made} already made, got {config.generations}")
     if env is None:
         check_import(config.env, named=imports, source=str(directory.config_path))
-    check_cluster(config.cluster, named="cluster" in changes, source=str(directory.config_path))
-    return proceed(config, directory, trackers=_displays(progress), maker=env)
+    check_cluster(config.cluster, named="cluster" in given, source=str(directory.config_path))
+    return proceed(config, directory, trackers=[*trackers, *_displays(progress)], maker=env)
+
+
+def advance(config: RunConfig, directory: RunDirectory, *, trackers: Sequence[Tracker] = ()) -> TrainingResult:
+    """Bring the run in `directory` to the limits of `config`: begin it, or go on with it."""
+    return (proceed if directory.exists() else start)(config, directory, trackers=trackers)
 
 
 def start(
@@ -119,16 +175,15 @@ def start(
     *,
     trackers: Sequence[Tracker] = (),
     maker: EnvironmentMaker | None = None,
-    comment: str = "",
 ) -> TrainingResult:
     """Run a configuration from its beginning, in a new directory or in none."""
     if directory is not None:
-        directory.check_new()  # again when it is made; but so nobody waits for environments first
+        directory.check_new()  # checked again when it is made; the user need not wait for environments first
 
     def store() -> Storage:
         if directory is None:
             return NoStorage()
-        directory.create(config, comment)
+        directory.create(config)
         return DirectoryStorage(directory, config, _warner(trackers))
 
     return _run(config, directory, store, trackers, maker)
@@ -140,41 +195,21 @@ def proceed(
     *,
     trackers: Sequence[Tracker] = (),
     maker: EnvironmentMaker | None = None,
-    comment: str = "",
 ) -> TrainingResult:
-    """Go on with the run in `directory`."""
+    """Go on with the run in `directory`. Its settings may differ from `config` in limits and execution only."""
+    before = directory.read_config()
+    if different := differences(before, config):
+        raise FileFault(f"{directory.path}: its run differs in {', '.join(different)}; start a new run elsewhere")
     directory.check_free()
 
     def store() -> Storage:
         directory.open()
         storage = DirectoryStorage(directory, config, _warner(trackers))
-        if config != directory.read_config():
-            directory.write_config(config, comment)
+        if config != before:
+            directory.write_config(config)
         return storage
 
     return _run(config, directory, store, trackers, maker)
-
-
-def generations_made(directory: RunDirectory) -> int:
-    """Generations that a run would go on from."""
-    return max((generation for generation, _ in list_checkpoints(directory.checkpoints_path)), default=0)
-
-
-def check_limit(config: RunConfig, directory: RunDirectory) -> None:
-    """Refuse fewer generations than the run has made: it would end at once, and its configuration be untrue."""
-    made = generations_made(directory)
-    if config.generations is not None and config.generations < made:
-        raise InvalidArgument(f"generations must be at least the {made} already made, got {config.generations}")
-
-
-def change_config(config: RunConfig, changes: dict[str, object]) -> RunConfig:
-    """The configuration with changes that leave what was done so far as it is."""
-    from clipup.runs.config import check_name
-
-    for name in changes:
-        if check_name(name) not in CHANGEABLE:
-            raise InvalidArgument(f"{name} cannot change within a run: it would not be the same run; start a new one")
-    return dataclasses.replace(config, **changes)  # pyright: ignore[reportArgumentType]  (checked by RunConfig)
 
 
 def _run(
@@ -196,11 +231,11 @@ def _run(
         cluster=config.cluster,
         episode_timeout=config.episode_timeout,
     )
-    # Everything that the configuration can have wrong is found before anything is written.
+    # Every mistake in the configuration is found before anything is written.
     try:
-        make_search(config, executor.network.parameter_count)
+        search = make_search(config, executor.description.network.parameter_count)
         with Interruption() as interruption:
-            trainer = Trainer(config, executor, store(), everyone, interruption)
+            trainer = Trainer(config, search, executor, store(), everyone, interruption)
             status = trainer.run()
     finally:
         executor.close()
@@ -224,15 +259,6 @@ def _run(
     return result
 
 
-class RunInterrupted(KeyboardInterrupt):
-    """A signal ended the run; everything is saved. `result` is how it stands."""
-
-    def __init__(self, result: TrainingResult, exit_code: int) -> None:
-        super().__init__("the run was interrupted")
-        self.result = result
-        self.exit_code = exit_code
-
-
 def _warner(trackers: Sequence[Tracker]) -> Callable[[str], None]:
     def warn(text: str) -> None:
         for tracker in trackers:
@@ -247,6 +273,3 @@ def _displays(progress: bool) -> list[Tracker]:
     from clipup.tracking.terminal import PlainDisplay
 
     return [PlainDisplay(sys.stderr)]
-
-
-__all__ = ["RunInterrupted", "TrainingResult", "proceed", "resume", "start", "train"]

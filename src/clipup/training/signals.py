@@ -1,8 +1,8 @@
 """Ctrl-C, SIGTERM and a closed terminal (SIGHUP) without half-done work.
 
-The first signal ends an evaluation at once (an evaluation changes nothing, so it can be dropped anywhere) and waits
-for everything else. A second Ctrl-C is an ordinary `KeyboardInterrupt`: files are replaced whole, so all that can be
-lost is the current generation.
+The first signal ends an evaluation at once: an evaluation changes nothing, so it can be dropped anywhere. Everything
+else is finished first. A second Ctrl-C is an ordinary `KeyboardInterrupt`. Files are replaced whole, so only the
+current generation can be lost.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Interrupted(BaseException):
 
 
 class Interruption:
-    """While entered, notes SIGINT, SIGTERM and SIGHUP instead of dying from them.
+    """While entered, SIGINT, SIGTERM and SIGHUP are noted and do not end the process.
 
     In threads other than the main one, where Python allows no handlers, it does nothing.
     """
@@ -35,7 +35,7 @@ class Interruption:
         if threading.current_thread() is threading.main_thread():
             for number in EXIT_CODES:
                 if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
-                    continue  # started with nohup: a closed terminal is to change nothing
+                    continue  # started with nohup: a closed terminal must change nothing
                 self._previous[number] = signal.signal(number, self._handle)
         return self
 
@@ -55,7 +55,7 @@ class Interruption:
         """Within this block a signal raises `Interrupted` at once; elsewhere it is only noted."""
         self._allowed = True
         try:
-            if self.signal is not None:  # asked after allowing it, so that no signal falls in between
+            if self.signal is not None:  # looked at only now, so that no signal is missed in between
                 raise Interrupted
             yield
         finally:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,79 +14,60 @@ from clipup.engines import Outcomes
 from clipup.errors import FileFault
 from clipup.executors import Executor
 from clipup.policies import Normalizer, Policy, Statistics
-from clipup.runs.checkpoint import Checkpoint, state_value, whole_value
+from clipup.runs.checkpoint import Checkpoint
 from clipup.runs.config import RunConfig, identity
 from clipup.runs.records import ClockRecord, Record
 from clipup.runs.rundir import Status
 from clipup.runs.storage import Storage
-from clipup.searches import PGPE
-from clipup.searches.sampling import Batch
-from clipup.tracking.audience import Audience
-from clipup.tracking.protocol import RunInfo, Tracker
-from clipup.training.setup import make_search
+from clipup.searches import Search
+from clipup.tracking import RunInfo, Tracker, Trackers
 from clipup.training.signals import Interrupted, Interruption
-
-
-@dataclass(frozen=True)
-class Score:
-    """The center's return over the evaluation episodes."""
-
-    mean: float
-    standard_error: float | None
-
-    @classmethod
-    def of(cls, outcomes: Outcomes) -> Score:
-        """The score of some episodes."""
-        returns = outcomes.returns
-        error = float(returns.std(ddof=1)) / math.sqrt(len(returns)) if len(returns) > 1 else None
-        return cls(float(returns.mean()), error)
+from clipup.training.state import Score, TrainingState
 
 
 class Trainer:
     """One run, from where its storage says it stands until something stops it.
 
-    Everything random is a function of (seed, generation, index), so the state is what the search, the normalizer and
-    a few counters hold; a copy of it is kept as of the last whole generation. That copy is what gets saved when an
-    evaluation is interrupted.
+    Everything random is a function of (seed, generation, index). So the state is what the search, the normalizer and a
+    few counters hold. A generation works on the live search and normalizer, and ends by committing one new
+    `TrainingState`. Whatever stops a generation before that, the state of the last whole one is what is kept; the live
+    objects are not used again.
     """
 
     def __init__(
         self,
         config: RunConfig,
+        search: Search,
         executor: Executor,
         storage: Storage,
         trackers: Sequence[Tracker] = (),
         interruption: Interruption | None = None,
     ) -> None:
-        """Set up at the start, or where the storage's checkpoint stands."""
+        """Set up at the start, or where the storage's checkpoint stands. `search` is at its start."""
         self.config = config
         self.records: list[Record] = []
+        self._search = search
         self._executor = executor
+        self._engine, self._network = executor.description.engine, executor.description.network
         self._storage = storage
-        self._audience = Audience(trackers)
+        self._trackers = Trackers(trackers)
         self._interruption = interruption or Interruption()
-        self._search: PGPE = make_search(config, executor.network.parameter_count)
-        self._normalizer = Normalizer(executor.network.observation_size) if config.normalize else None
-        self._total_interactions = 0
-        self._best = -math.inf
-        self._best_score = -math.inf
-        self._last_score: Score | None = None
+        self._normalizer = Normalizer(self._network.observation_size) if config.normalize else None
+        self._state = TrainingState.at_start(search, self._normalizer)
         if storage.checkpoint is not None:
             self._check_engine(storage.checkpoint)
-            self._restore(storage.checkpoint)
-        self._whole = self._snapshot()
+            self._state = TrainingState.loaded(storage.checkpoint, search, self._normalizer)
         self._seconds = storage.seconds
 
     @property
     def generation(self) -> int:
         """Generations made so far."""
-        return self._whole.generation
+        return self._state.generation
 
     @property
     def policy(self) -> Policy:
         """The center as a policy, with the statistics that the next generation would use."""
-        network, actions = self._executor.network, self._executor.actions
-        return Policy(network, self._search.center, self._statistics(), actions)
+        return self._policy(self._state)
 
     def run(self) -> Status:
         """Train until a limit is reached, the target is met, or a signal comes; leave everything saved."""
@@ -96,103 +75,96 @@ class Trainer:
             self.config,
             self._storage.path,
             self.generation,
-            self._executor.network.describe(),
-            self._executor.network.parameter_count,
-            self._executor.engine,
-            self._executor.engine_reason,
-            self._executor.description,
+            self._network.describe(),
+            self._network.parameter_count,
+            self._engine.name,
+            self._engine.reason,
+            self._executor.place,
         )
         status = self._status("failed", "an error")
         try:
-            self._audience.begin(info)
+            self._trackers.begin(info)
             self._storage.begin(self._status("running", ""))
             status = self._train()
         except KeyboardInterrupt:
-            self._restore(self._whole)
             status = self._status("interrupted", "SIGINT")
             raise
         except Exception as error:
-            self._restore(self._whole)
             status = self._status("failed", str(error) or type(error).__name__)
             raise
         finally:
-            # Also after an error: what was computed up to the last whole generation is kept, the rest dropped.
+            # Also after an error: the last whole generation is saved.
             try:
-                score = self._last_score
-                self._restore(self._whole)
-                self._last_score = score if status.state == "finished" else self._last_score
-                self._storage.finish(self._whole, self.policy, status)
+                self._storage.finish(self._checkpoint(self._state), self.policy, status)
             finally:
-                self._audience.end(status)
+                self._trackers.end(status)
         return status
 
     def _train(self) -> Status:
         try:
             while (reason := self._reason_to_stop()) is None:
                 self._generation()
-            if self._last_score is None and self.generation:
-                self._last_score = self._evaluate_center()
+            score = self._state.score
+            if score is None and self.generation:
+                score = self._evaluate_center(self._state.statistics)
         except Interrupted:
-            self._restore(self._whole)
             number = self._interruption.signal
             return self._status("interrupted", number.name if number is not None else "stopped")
-        return self._status("finished", reason)
+        return self._status("finished", reason, score)
 
     def _reason_to_stop(self) -> str | None:
-        config = self.config
+        config, state = self.config, self._state
         if self._interruption.signal is not None:
             raise Interrupted
-        if config.generations is not None and self.generation >= config.generations:
+        if config.generations is not None and state.generation >= config.generations:
             return f"{config.generations} generations"
-        if config.total_interactions is not None and self._total_interactions >= config.total_interactions:
+        if config.total_interactions is not None and state.total_interactions >= config.total_interactions:
             return f"{config.total_interactions} interactions"
         if config.time_limit is not None and self._seconds >= config.time_limit:
             return f"{config.time_limit:g} seconds"
-        score = self._last_score
-        if config.target_score is not None and score is not None and score.mean >= config.target_score:
+        if config.target_score is not None and state.score is not None and state.score.mean >= config.target_score:
             return f"score {config.target_score:g}"
         return None
 
     def _generation(self) -> None:
         started = time.monotonic()
-        outcomes = self._evaluate_population()
+        outcomes = self._evaluate_population(self._state.statistics)
         self._warn(outcomes, "candidate")
         if self._normalizer is not None and outcomes.moments is not None:
             self._normalizer.merge(outcomes.moments)
-        interactions = int(outcomes.interactions.sum())
-        self._total_interactions += interactions
-        self._best = max(self._best, float(_finite(outcomes.fitness).max(initial=-math.inf)))
+        statistics = self._normalizer.statistics() if self._normalizer is not None else None
         every = self.config.evaluate_every
         due = every > 0 and self._search.generation % every == 0
-        score = self._evaluate_center() if due else None
-        record = self._record(outcomes, interactions, score)
-        self._seconds += time.monotonic() - started
-        elapsed = max(time.monotonic() - started, 1e-9)
-        clock = ClockRecord(record.generation, round(self._seconds, 3), round(interactions / elapsed, 1))
-        self._last_score = score
-        improved = score is not None and score.mean > self._best_score
-        if score is not None and improved:
-            self._best_score = score.mean
+        score = self._evaluate_center(statistics) if due else None
+        record = self._record(outcomes, score)
+        elapsed = time.monotonic() - started
+        self._seconds += elapsed
+        speed = record.interactions / max(elapsed, 1e-9)
+        clock = ClockRecord(record.generation, round(self._seconds, 3), round(speed, 1))
         self._storage.append(record, clock)
-        whole = self._snapshot()
-        mean = _finite_or_none(score.mean if score else None)
-        if improved:  # before the generation counts: a state that knows of a best score has its policy on disk
-            self._storage.keep_best(whole, self.policy, mean)
-        self._whole = whole
-        self._storage.keep(whole, self.policy, mean)
+        self._commit(self._state.after(self._search, self._normalizer, record, score, self._storage.records_size))
         self.records.append(record)
-        self._audience.generation(record, clock)
+        self._trackers.generation(record, clock)
 
-    def _evaluate_population(self) -> Outcomes:
+    def _commit(self, state: TrainingState) -> None:
+        """Make `state` the one that the run goes on from, and hand it to the storage."""
+        whole, policy = self._checkpoint(state), self._policy(state)
+        mean = _finite_or_none(state.score.mean if state.score else None)
+        if state.best_score > self._state.best_score:
+            # Before the generation counts: a state that knows of a best score has its policy on disk.
+            self._storage.keep_best(whole, policy, mean)
+        self._state = state
+        self._storage.keep(whole, policy, mean)
+
+    def _evaluate_population(self, statistics: Statistics | None) -> Outcomes:
         """The whole generation, batch by batch until the search has enough; ends with the search updated."""
-        statistics = self._statistics()
         adaptive = self.config.interactions is not None
         parts: list[Outcomes] = []
         ended = False
         while not ended:
             batch = self._search.batch()
             with self._interruption.allowed():
-                outcomes = self._executor.evaluate(batch, statistics, following=self._following(batch))
+                outcomes = self._executor.evaluate(batch, statistics, following=self._search.following())
             parts.append(outcomes)
             ended = self._search.tell(
                 outcomes.fitness * self.config.fitness_scale,
@@ -201,107 +173,76 @@ class Trainer:
             )
         return Outcomes.concatenate(parts)
 
-    def _following(self, batch: Batch) -> Batch | None:
-        bound = self._search.population_max
-        if bound is None or batch.stop >= bound:
-            return None
-        stop = min(batch.stop + self._search.batch_size, bound)
-        return dataclasses.replace(batch, start=batch.stop, stop=stop)
-
-    def _evaluate_center(self) -> Score:
+    def _evaluate_center(self, statistics: Statistics | None) -> Score:
         with self._interruption.allowed():
             outcomes = self._executor.evaluate_center(
                 self._search.center,
-                self._statistics(),
+                statistics,
                 seed=self._search.seed,
                 generation=self._search.generation,
                 episodes=self.config.evaluation_episodes,
             )
         self._warn(outcomes, "evaluation episode")
-        return Score.of(outcomes)
+        return Score.of(outcomes.returns)
 
     def _warn(self, outcomes: Outcomes, noun: str) -> None:
         if outcomes.failures:
             first = outcomes.failures[0]
             failed = f"{len(outcomes.failures)} of {len(outcomes)} {noun}s failed"
-            self._audience.message(f"warning: {failed}, {noun} {first.index}: {first.message}")
+            self._trackers.message(f"warning: {failed}, {noun} {first.index}: {first.message}")
 
-    def _record(self, outcomes: Outcomes, interactions: int, score: Score | None) -> Record:
-        search, fitness = self._search, _finite(outcomes.fitness)
-        wanted, bound = self.config.interactions, search.population_max
+    def _record(self, outcomes: Outcomes, score: Score | None) -> Record:
+        figures, fitness = self._search.figures(), _finite(outcomes.fitness)
+        interactions, wanted = int(outcomes.interactions.sum()), self.config.interactions
+        best = max(self._state.best, float(fitness.max(initial=-math.inf)))
         return Record(
-            generation=search.generation,
-            population=search.population_size,
+            generation=self._search.generation,
+            population=figures.population,
             interactions=interactions,
-            total_interactions=self._total_interactions,
+            total_interactions=self._state.total_interactions + interactions,
             fitness_mean=float(fitness.mean()) if fitness.size else None,
             fitness_best=float(fitness.max()) if fitness.size else None,
-            best=self._best if math.isfinite(self._best) else None,
+            best=best if math.isfinite(best) else None,
             score=score.mean if score else None,
             score_standard_error=score.standard_error if score else None,
-            speed=search.speed,
-            max_speed=search.max_speed,
-            clipped=search.clipped,
-            stdev_norm=math.sqrt(float(np.square(search.stdev.astype(np.float64)).sum())),
-            gradient_norm=search.gradient_norm,
-            gradient_agreement=search.gradient_agreement,
-            nonfinite=search.nonfinite,
-            tied=search.tied,
-            population_bound=bool(
-                wanted is not None and bound is not None and interactions < wanted and len(outcomes) >= bound
-            ),
+            speed=figures.speed,
+            max_speed=figures.max_speed,
+            clipped=figures.clipped,
+            stdev_norm=figures.stdev_norm,
+            gradient_norm=math.nan if figures.gradient_norm is None else figures.gradient_norm,
+            gradient_agreement=figures.gradient_agreement,
+            nonfinite=figures.nonfinite,
+            tied=figures.tied,
+            # A generation that grows ends with too few interactions only where its population reached the bound.
+            population_bound=wanted is not None and interactions < wanted,
         )
 
-    def _statistics(self) -> Statistics | None:
-        return self._normalizer.statistics() if self._normalizer is not None else None
+    def _policy(self, state: TrainingState) -> Policy:
+        return Policy(self._network, state.center, state.statistics, self._engine.actions)
 
-    def _snapshot(self) -> Checkpoint:
-        return Checkpoint(
-            self._search.generation,
-            self._search.state_dict(),
-            dict(self._normalizer.state_dict()) if self._normalizer is not None else {},
-            {
-                "total_interactions": self._total_interactions,
-                "best": float(self._best),
-                "best_score": float(self._best_score),
-                "score": math.nan if self._last_score is None else self._last_score.mean,
-                "score_standard_error": _or_nan(self._last_score.standard_error if self._last_score else None),
-                "records_size": self._storage.records_size,
-                "settings": json.dumps(identity(self.config), sort_keys=True),
-                "engine": self._executor.engine,
-            },
-        )
+    def _checkpoint(self, state: TrainingState) -> Checkpoint:
+        settings = json.dumps(identity(self.config), sort_keys=True)
+        return state.checkpoint({"settings": settings, "engine": self._engine.name})
 
     def _check_engine(self, checkpoint: Checkpoint) -> None:
         """Refuse to go on in another simulator than before: ``engine = "auto"`` takes what is installed."""
-        before, here = checkpoint.counters.get("engine"), self._executor.engine
+        before, here = checkpoint.counters.get("engine"), self._engine.name
         if before is not None and before != here:
             raise FileFault(
-                f"this run was made with {before}, and would go on here with {here} ({self._executor.engine_reason}), "
+                f"this run was made with {before}, and would go on here with {here} ({self._engine.reason}), "
                 f"to other results; install {before}, or start a new run"
             )
 
-    def _restore(self, checkpoint: Checkpoint) -> None:
-        self._search.load_state_dict(checkpoint.search)
-        if self._normalizer is not None:
-            self._normalizer.load_state_dict(checkpoint.normalizer)
-        counters = checkpoint.counters
-        self._total_interactions = whole_value(counters, "total_interactions")
-        self._best = state_value(counters, "best")
-        self._best_score = state_value(counters, "best_score")
-        mean, error = state_value(counters, "score"), state_value(counters, "score_standard_error")
-        self._last_score = None if math.isnan(mean) else Score(mean, None if math.isnan(error) else error)
-
-    def _status(self, state: str, reason: str) -> Status:
-        score = self._last_score
+    def _status(self, state: str, reason: str, score: Score | None = None) -> Status:
+        score = score or self._state.score
         return Status(
             state=state,
             reason=reason,
             generation=self.generation,
-            total_interactions=self._total_interactions,
+            total_interactions=self._state.total_interactions,
             score=_finite_or_none(score.mean if score else None),
             score_standard_error=_finite_or_none(score.standard_error if score else None),
-            engine=self._executor.engine,
+            engine=self._engine.name,
         )
 
 
@@ -311,7 +252,3 @@ def _finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _finite_or_none(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
-
-
-def _or_nan(value: float | None) -> float:
-    return math.nan if value is None else value

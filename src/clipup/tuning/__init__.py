@@ -1,7 +1,7 @@
-"""Tuning: finding the one number."""
+"""Tuning: find `max_speed` for a task."""
 
-from clipup.tuning.plan import Point, SearchSettings, Standing, search
-from clipup.tuning.trials import Progress
+from clipup.tuning.speed_search import Point, Standing, TuningSettings, search_max_speed
+from clipup.tuning.trials import TrialProgress
 from clipup.tuning.tune import TuningResult, tune
 
-__all__ = ["Point", "Progress", "SearchSettings", "Standing", "TuningResult", "search", "tune"]
+__all__ = ["Point", "Standing", "TrialProgress", "TuningResult", "TuningSettings", "search_max_speed", "tune"]

@@ -1,8 +1,8 @@
-"""The trials in Optuna's own format, beside the runs: for its samplers, and for whoever wants to look with its tools.
+"""The trials as an Optuna study, beside the runs: for Optuna's samplers, and for people who use its tools.
 
-Optuna's journal in a file is lines of JSON; of its storages it is one that never unpickles anything. The journal is
-written, and read by the sampler of the further settings; decisions of the search itself come from the runs' records.
-So what a killed session left half written can be cut off. Only one process may have a journal open (see `folder`).
+Optuna's journal file holds lines of JSON; it is one of its storages that never unpickles anything. The journal is
+written for people and read only by the sampler of further settings. The search itself decides from the runs' records,
+so a half-written line of a killed session can be cut off. Only one process may open a journal (see `directory`).
 """
 
 from __future__ import annotations
@@ -15,30 +15,31 @@ from typing import Any
 import numpy as np
 
 from clipup.errors import FileFault, MissingDependency
-from clipup.runs.files import cannot_write
 from clipup.runs.records import Record
-from clipup.tuning.plan import Point
+from clipup.tuning.speed_search import Point
 
 STUDY = "clipup-tune"
-# The paper: "values of q between 10 and 20 generally work well"; a step size from a third of max_speed (below, clipping
-# is hardly reached) up to max_speed itself.
+# The paper: "values of q between 10 and 20 generally work well". Below a third of max_speed, a step size hardly ever
+# reaches the clipping.
 EXTRA_RANGES: Mapping[str, tuple[float, float]] = {"radius_factor": (10.0, 20.0), "step_ratio": (0.35, 1.0)}
 
 
 class Journal:
-    """One Optuna study whose storage is a file of JSON lines."""
+    """One Optuna study, stored as a file of JSON lines."""
 
     def __init__(self, path: Path, *, seed: int, low: float, high: float, extra: Sequence[str] = ()) -> None:
-        """Open the study at `path`, or begin it."""
+        """Open the study at `path`, or create it."""
         self._optuna = load_optuna()
         self._optuna.logging.set_verbosity(self._optuna.logging.WARNING)
         journal: Any = importlib.import_module("optuna.storages.journal")
         _mend(path)
         try:
             backend = journal.JournalFileBackend(str(path), lock_obj=journal.JournalFileOpenLock(str(path)))
-            # A backend with snapshots would have them pickled; this one has none, and must not grow any.
+            # A backend with snapshots would unpickle them. This one has none; a later Optuna must not add any.
             if isinstance(backend, importlib.import_module("optuna.storages.journal._base").BaseJournalSnapshot):
-                raise FileFault("this version of Optuna would read pickled snapshots; use another")
+                raise FileFault(
+                    "this version of Optuna reads pickled snapshots, which is unsafe; install another version"
+                )
             self._study = self._optuna.create_study(
                 study_name=STUDY,
                 storage=self._optuna.storages.JournalStorage(backend),
@@ -48,25 +49,25 @@ class Journal:
         except (OSError, ValueError, KeyError, TypeError) as error:
             reason = " ".join(str(error).split())
             raise FileFault(
-                f"{path}: not a usable Optuna journal: {reason}; remove it and go on, the trials are kept without it"
+                f"{path}: not a usable Optuna journal: {reason}; remove it and try again, the trials are kept elsewhere"
             ) from error
         self._seed = seed
         real = self._optuna.distributions.FloatDistribution
-        # Wide enough for values beyond the ends, which the search may turn to.
+        # Wide enough for values beyond the ends of the range, which the search may try.
         self._distributions = {"max_speed": real(low / 1e3, high * 1e3, log=True)}
-        # In this order whatever was asked for first, as the sampler draws one after the other.
+        # In a fixed order, because the sampler draws one setting after the other.
         self._extra = {name: real(*ends) for name, ends in EXTRA_RANGES.items() if name in extra}
         self._ended: set[tuple[Point, int]] = set()
         self._trials: dict[tuple[Point, int], Any] = {}
         state = self._optuna.trial.TrialState
         while self._study.get_trials(deepcopy=False, states=(state.WAITING,)):
-            self._study.ask()  # queued by a session that was stopped just then
+            self._study.ask()  # left in the queue by a session that was stopped
         for trial in self._study.get_trials(deepcopy=False, states=(state.RUNNING,)):
-            # Its run goes on under a new number.
+            # Its run continues under a new number.
             self._study.tell(trial.number, state=state.FAIL)
 
     def record(self, point: Point, seed: int, records: Sequence[Record], value: float, *, complete: bool) -> None:
-        """Note how far a trial came, and its value at the end."""
+        """Record how far a trial came, and its final value."""
         if complete and value > float("-inf"):
             self._ended.add((point, seed))
         if self._is_known(point, seed):
@@ -81,7 +82,7 @@ class Journal:
             self._trials.pop((point, seed), None)
 
     def fail(self, point: Point, seed: int, reason: str) -> None:
-        """Note that a trial's run failed."""
+        """Record that a trial's run failed."""
         trial = self._trials.pop((point, seed), None) or self._begin(point, seed)
         trial.set_user_attr("failure", reason[:500])
         self._study.tell(trial, state=self._optuna.trial.TrialState.FAIL)
@@ -90,9 +91,9 @@ class Journal:
     def suggest(self, point: Point, number: int) -> Point:
         """The n-th variation of `point` in the further settings, from Optuna's sampler.
 
-        It depends on the trials of this search that came to their end before it, and on nothing else: a search that was
-        stopped gets the same. Once given it is noted, as another version of Optuna may give another. A search over
-        other further settings that was made here before has notes of its own.
+        It depends only on the trials of this search that were finished before it, so a search that was stopped gets the
+        same answer again. The answer is also stored, because another version of Optuna may give another. Answers for
+        different sets of further settings are stored separately.
         """
         names = {"max_speed", *self._extra}
         asked = [
@@ -122,12 +123,12 @@ class Journal:
             for trial in self._study.get_trials(states=(self._optuna.trial.TrialState.COMPLETE,))
             if (Point(**trial.params), trial.user_attrs["seed"]) in self._ended
         ]
-        # Numbers depend on how often the search was stopped; the order of the trials matters to the sampler.
+        # The sampler depends on the order of the trials, and their numbers depend on how often the search was stopped.
         study.add_trials(sorted(complete, key=lambda trial: (sorted(trial.params.items()), trial.user_attrs["seed"])))
         return study.ask(self._extra).params
 
     def close(self) -> None:
-        """Mark what was not run to its end as stopped early."""
+        """Mark trials that were not run to the end as stopped early."""
         for trial in self._trials.values():
             self._study.tell(trial, state=self._optuna.trial.TrialState.PRUNED)
         self._trials.clear()
@@ -141,7 +142,7 @@ class Journal:
         return trial
 
     def _is_known(self, point: Point, seed: int) -> bool:
-        """Whether an earlier session already told this trial's end."""
+        """Whether an earlier session already recorded this trial's final value."""
         return any(
             trial.user_attrs.get("seed") == seed and trial.state.name == "COMPLETE" and trial.params == point.settings()
             for trial in self._study.get_trials(deepcopy=False)
@@ -149,10 +150,10 @@ class Journal:
 
 
 def _mend(path: Path) -> None:
-    """Remove what a session leaves that was killed while it wrote: half a line, and Optuna's own lock.
+    """Remove what a session leaves behind if it is killed while writing: half a line, and Optuna's lock file.
 
-    Optuna would write its next line behind the half one, and could never read the file again; for the lock it would
-    wait half a minute.
+    Optuna would append its next line to the half one, and could never read the file again. For the lock it would wait
+    half a minute.
     """
     try:
         path.with_name(f"{path.name}.lock").unlink(missing_ok=True)
@@ -164,11 +165,11 @@ def _mend(path: Path) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise cannot_write(path, error) from error
+        raise FileFault.of(path, "written", error) from error
 
 
 def load_optuna() -> Any:
-    """The library, or how to install it."""
+    """The Optuna library; an error with the install command if it is missing."""
     try:
         return importlib.import_module("optuna")
     except ImportError as error:

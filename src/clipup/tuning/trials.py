@@ -1,4 +1,4 @@
-"""Trials as runs on disk: each in its own run directory, trained further when the search wants to see more of it."""
+"""Trials as runs on disk: each in its own run directory, continued when the search needs more of it."""
 
 from __future__ import annotations
 
@@ -14,36 +14,41 @@ from clipup.runs.config import RunConfig
 from clipup.runs.records import ClockRecord, Record, read_records
 from clipup.runs.rundir import RunDirectory, Status
 from clipup.tracking import RunInfo
-from clipup.training.api import proceed, start
+from clipup.training.api import advance
 from clipup.tuning.journal import Journal
-from clipup.tuning.plan import WHOLE, Point
+from clipup.tuning.speed_search import WHOLE, Point
 
 
 @dataclass(frozen=True)
-class Progress:
-    """What is told after each piece of work."""
+class TrialProgress:
+    """What is reported after each step of the search."""
 
     point: Point
     seed: int
     share: float
     value: float
     spent: float
-    """Whole runs' worth so far."""
+    """Training done so far, in whole runs."""
     planned: float
-    """About how many it will be in all, as things stand."""
+    """Expected total, in whole runs."""
     seconds_per_run: float
-    """As measured in this call; nan before anything was trained in it."""
+    """Measured in this call; nan before its first generation."""
 
 
 class TrialRuns:
-    """The `Evaluator` of the search: trains, remembers, and looks up what an earlier session already ran."""
+    """The search's `TrialEvaluator`: trains runs, and looks up those that an earlier session made."""
 
     def __init__(
-        self, config: RunConfig, folder: Path, journal: Journal, report: Callable[[Progress], None], generations: int
+        self,
+        config: RunConfig,
+        directory: Path,
+        journal: Journal,
+        report: Callable[[TrialProgress], None],
+        generations: int,
     ) -> None:
-        """Run variations of `config`, of so many generations each, in directories below `folder`."""
+        """Run variations of `config`, of `generations` each, in directories below `directory`."""
         self._config = config
-        self._folder = folder
+        self._directory = directory
         self._journal = journal
         self._report = report
         self._generations = generations
@@ -53,15 +58,15 @@ class TrialRuns:
         self._trained = _Counter()
 
     def expect(self, planned: float) -> None:
-        """Be told about how many whole runs' worth the search will take, to pass it on."""
+        """Set the expected total cost in whole runs, for the reports."""
         self._planned = planned
 
     def spent(self) -> float:
-        """Whole runs' worth done, by this session or an earlier one."""
+        """Training done in whole runs, including earlier sessions."""
         return sum(self._shares.values())
 
     def cost(self, point: Point, seed: int, share: float) -> float:
-        """What `value` would add."""
+        """Training that `value` would add, in whole runs."""
         return max(0.0, share - self._shares.get((point, seed), 0.0))
 
     def value(self, point: Point, seed: int, share: float) -> float:
@@ -77,20 +82,20 @@ class TrialRuns:
         self._shares[point, seed] = max(before, share)
         value = run_value(records, generation)
         self._journal.record(point, seed, records, value, complete=share == WHOLE)
-        # Not from shares: a run that an earlier session left half done, or that failed at once, takes less than those.
+        # Counted in generations: a run that an earlier session began, or that failed, trains less than its share.
         done = self._trained.generations / self._generations
         pace = self._seconds / done if done else math.nan
-        self._report(Progress(point, seed, share, value, self.spent(), self._planned, pace))
+        self._report(TrialProgress(point, seed, share, value, self.spent(), self._planned, pace))
         return value
 
     def records(self, point: Point, seed: int) -> list[Record]:
-        """What a trial's run recorded."""
+        """The records of a trial's run."""
         return _known(self.path(point, seed))
 
     def path(self, point: Point, seed: int) -> Path:
         """The run directory of a trial."""
         words = [f"{name}-{value:g}" for name, value in point.settings().items()]
-        return self._folder / "-".join([*words, f"seed-{seed}"])
+        return self._directory / "-".join([*words, f"seed-{seed}"])
 
     def _train(self, point: Point, seed: int, generation: int, path: Path) -> list[Record]:
         config = dataclasses.replace(
@@ -99,19 +104,15 @@ class TrialRuns:
             seed=self._config.seed + seed,
             generations=generation,
         )
-        directory = RunDirectory(path)
         try:
-            if directory.config_path.is_file():
-                proceed(config, directory, trackers=[self._trained])
-            else:
-                start(config, directory, trackers=[self._trained])
+            advance(config, RunDirectory(path), trackers=[self._trained])
         except (Diverged, EnvironmentFault) as error:
             self._journal.fail(point, seed, str(error))
         return _known(path)
 
 
 class _Counter:
-    """A tracker that counts the generations trained, those that a resumed run makes again included."""
+    """A tracker that counts trained generations, including those that a resumed run repeats."""
 
     def __init__(self) -> None:
         self.generations = 0
@@ -131,9 +132,9 @@ class _Counter:
 
 
 def run_value(records: list[Record], generation: int) -> float:
-    """The mean score over the last tenth of the generations so far, and no less than the last two evaluations.
+    """The mean score over the last tenth of the generations, and over at least the last two evaluations.
 
-    More than one evaluation, as a single one says more about its sixteen episodes than about the run.
+    A single evaluation says more about its sixteen episodes than about the run.
     """
     scored = [
         (record.generation, record.score)

@@ -12,12 +12,11 @@ import pytest
 
 from clipup.cli.main import main
 from clipup.report import load_run, make_report
-from clipup.report.columns import accumulate, columns, increments, precision
+from clipup.report.charts import CHARTS, axis_unit, band, run_line, write_charts
 from clipup.report.commands import repeat_command, train_command
-from clipup.report.figures import CHARTS, axis_unit, band, run_line, write_figures
 from clipup.report.groups import group_runs, setting_rows
-from clipup.report.model import page_data, short_names
-from clipup.report.page import escape_json
+from clipup.report.page_data import Detail, accumulate, columns, increments, page_data, short_names
+from clipup.report.render import escape_json
 from clipup.runs.resolve import resolve
 
 Write = Callable[..., Path]
@@ -69,9 +68,9 @@ def test_times_stay_exact_where_other_columns_are_rounded(write_run: Write, tmp_
 
 
 def test_many_runs_leave_less_room_for_their_curves() -> None:
-    assert precision(4_000) == (False, 1)
-    assert precision(30_000, 30) == (True, 1)
-    assert precision(30_000, 1000) == (True, 2)
+    assert Detail.fitting(4_000) == Detail(False, 1)
+    assert Detail.fitting(30_000, 30) == Detail(True, 1)
+    assert Detail.fitting(30_000, 1000) == Detail(True, 2)
 
 
 def test_names_are_lengthened_until_they_differ(write_run: Write, tmp_path: Path) -> None:
@@ -153,7 +152,7 @@ def test_figures_are_written_in_both_formats_and_hold_the_quartiles(write_run: W
     import numpy as np
 
     runs = [load_run(write_run(tmp_path / f"r{seed}", seed=seed)) for seed in range(2)]
-    written = write_figures(runs, tmp_path / "figures")
+    written = write_charts(runs, tmp_path / "figures")
     assert {path.name for path in written} == {f"{chart.field}.{kind}" for chart in CHARTS for kind in ("png", "svg")}
     assert all(path.stat().st_size > 2000 for path in written)
     lines = [(np.array([1.0, 2.0]), np.array([value, value])) for value in (1.0, 2.0, 4.0, 9.0)]

@@ -4,10 +4,9 @@ from pathlib import Path
 import pytest
 
 from clipup.cli.main import main
-from clipup.reproduction.collect import command
 from clipup.reproduction.experiments import EXPERIMENTS
-from clipup.reproduction.results import read_results
-from clipup.reproduction.runs import PlannedRun, plan
+from clipup.reproduction.planned_runs import PlannedRun, plan
+from clipup.reproduction.results import command, read_results
 from clipup.runs.config import RunConfig
 from clipup.runs.records import encode_line
 from clipup.runs.toml import format_config
@@ -37,7 +36,7 @@ def test_without_a_name_the_experiments_are_listed(capsys: pytest.CaptureFixture
         (["walker2d", "--set", "env=CartPole-v1"], "env"),
         (["walker2d", "--set", "generations=3"], "--generations"),
         (["walker2d", "--set", "workers=3"], "--jobs"),
-        (["step-size", "--set", "step_size=0.01"], "clipup and clipup-fast are the same"),
+        (["step-size", "--set", "step_size=0.01"], "makes the groups clipup and clipup-fast the same"),
         (["walker2d", "--rums", "3"], "did you mean '--runs'"),
     ],
 )
@@ -77,7 +76,7 @@ def begun(out: Path, config: RunConfig | None = None) -> tuple[PlannedRun, ...]:
     """Two runs of each group of walker2d that have made their first generation."""
     runs = plan(EXPERIMENTS["walker2d"], runs=2, generations=5)
     for run in runs:
-        folder = run.path(out)
+        folder = run.directory(out).path
         folder.mkdir(parents=True)
         (folder / "config.toml").write_text(format_config(config or run.config))
         (folder / "records.jsonl").write_bytes(encode_line(record()))
@@ -90,7 +89,7 @@ def test_a_result_of_runs_that_are_not_here_is_not_replaced(tmp_path: Path, caps
     assert main([*collecting, "--out", str(tmp_path / "out")]) == 0
     before = (tmp_path / "walker2d.json").read_bytes()
     assert main([*collecting, "--out", str(tmp_path / "elsewhere")]) == 2
-    shutil.rmtree(runs[-1].path(tmp_path / "out"))
+    shutil.rmtree(runs[-1].directory(tmp_path / "out").path)
     capsys.readouterr()
     assert main([*collecting, "--out", str(tmp_path / "out")]) == 2
     error = capsys.readouterr().err

@@ -4,7 +4,7 @@ import pytest
 
 from clipup.errors import InvalidArgument
 from clipup.reproduction.experiments import EXPERIMENTS, experiment_named
-from clipup.reproduction.runs import PlannedRun, plan
+from clipup.reproduction.planned_runs import PlannedRun, plan
 from clipup.training.setup import make_search
 
 PARAMETERS = {"fitness-scale": 16, "walker2d": 108, "humanoid": 6409, "humanoid-bullet": 3985}

@@ -3,10 +3,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clipup.reproduction.curves import on_grid
 from clipup.reproduction.experiments import EXPERIMENTS
 from clipup.reproduction.figures import draw
-from clipup.reproduction.tables import scale_table, tables
+from clipup.reproduction.page import scale_table, tables
 from clipup.reproduction.verdicts import verdicts
 from tests.unit.reproduction.conftest import MakeResults, run_result
 
@@ -39,7 +38,7 @@ def test_without_runs_no_curve_is_drawn(make_results: MakeResults, tmp_path: Pat
 def test_runs_evaluated_once_are_drawn_as_a_point(make_results: MakeResults, tmp_path: Path) -> None:
     runs = [run_result(seed, 9.0, score_interactions=(1000 + seed,), scores=(9.0 * seed,)) for seed in (1, 2)]
     results = make_results("walker2d", {"clipup": runs})
-    grid, curves = on_grid(results.group("clipup"))
+    grid, curves = results.group("clipup").curves()
     assert grid.tolist() == [1001.5] and curves.tolist() == [[9.0], [18.0]]
     assert len(draw(EXPERIMENTS["walker2d"], results, tmp_path)) == 2
 
@@ -47,7 +46,7 @@ def test_runs_evaluated_once_are_drawn_as_a_point(make_results: MakeResults, tmp
 def test_a_run_is_not_drawn_beyond_its_end(make_results: MakeResults) -> None:
     short = run_result(2, 50.0, score_interactions=(1000, 2000), scores=(10.0, 50.0))
     results = make_results("walker2d", {"clipup": [run_result(1, 100.0), short]})
-    grid, curves = on_grid(results.group("clipup"))
+    grid, curves = results.group("clipup").curves()
     assert grid[0] == 1000 and grid[-1] == 4000
     assert np.isnan(curves[1][grid > 2000]).all() and not np.isnan(curves[0]).any()
 

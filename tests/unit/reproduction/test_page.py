@@ -48,8 +48,11 @@ def test_settings_that_are_not_the_paper_s_are_said(make_results: MakeResults, t
     results = make_results("humanoid-bullet", {"clipup": [run_result(1, 3.0)]}, changes={"population": "200"})
     (tmp_path / "humanoid-bullet.json").write_bytes(encode(results))
     page = build_page(tmp_path, tmp_path / "page.md")
-    assert "**Not the paper's settings**: population = 200" in page
-    assert "| [humanoid-bullet](#humanoid-bullet) | 0 of 10 (1 smaller ones of 1000 generations) | 0 / 0 / 2 |" in page
+    assert "**These are not the paper's settings**: population = 200" in page
+    assert (
+        "| [humanoid-bullet](#humanoid-bullet) | 0 of 10 (and 1 of 1000 generations, with other settings) | 0 / 0 / 2 |"
+        in page
+    )
 
 
 def test_bullet_s_time_on_64_cores_is_projected_from_the_pace_of_its_runs(
@@ -60,7 +63,7 @@ def test_bullet_s_time_on_64_cores_is_projected_from_the_pace_of_its_runs(
     page = build_page(tmp_path, tmp_path / "page.md")
     assert "from 20 at the first evaluation to 80 at the last" in page
     assert "went from -7.00 to 5.50" in page
-    assert "At the 500 interactions a second and core" in page and "would take 6.5 and 8.7 hours on 64 cores" in page
+    assert "made 500 interactions per second and core" in page and "would take 6.5 and 8.7 hours on 64 cores" in page
 
 
 def test_what_the_scale_does_to_the_standard_deviation_is_told(make_results: MakeResults, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from clipup.cli.main import main
 from clipup.errors import MissingDependency
 from clipup.reproduction.experiments import EXPERIMENTS
-from clipup.reproduction.requirements import check_requirements, requirements
+from clipup.reproduction.planned_runs import check_requirements, requirements
 
 
 def hide(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:

@@ -123,7 +123,7 @@ def test_a_reduction_is_no_increase_and_needs_runs_that_get_there(make_results: 
     never = [run_result(seed, 100.0, interactions=5000) for seed in range(1, 16)]
     ever = [run_result(seed, 100.0, interactions=4000) for seed in range(1, 16)]
     none = find(make_results("step-size", {"clipup": never, "clipup-fast": ever}), "reaches 6000 with fewer")
-    assert none.ours == "20.00 % fewer, 30 never got there" and none.verdict == "differs"
+    assert none.ours == "20.00 % fewer, 30 never reach it" and none.verdict == "differs"
 
 
 def test_who_never_gets_there_is_not_earlier(make_results: MakeResults) -> None:
@@ -188,7 +188,7 @@ def test_spikes_of_single_runs_do_not_make_a_median(make_results: MakeResults) -
 def test_runs_that_never_reach_the_threshold_are_told(make_results: MakeResults) -> None:
     slow = [run_result(seed, 100.0) for seed in range(1, 16)]
     results = make_results("step-size", {"clipup": slow, "clipup-fast": to_threshold(4000)})
-    assert "15 never got there" in find(results, "reaches 6000 with fewer").ours
+    assert "15 never reach it" in find(results, "reaches 6000 with fewer").ours
 
 
 def test_noclip_s_failures_and_speeds(make_results: MakeResults) -> None:

@@ -1,19 +1,40 @@
 import dataclasses
+import typing
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clipup.errors import FileFault, InvalidArgument
-from clipup.runs.config import RunConfig, check_value, config_values
+from clipup.runs.config import CHANGEABLE, RunConfig, check_value, config_values
+from clipup.runs.keywords import RunChanges, RunSettings
 from clipup.runs.presets import preset_for, presets
 from clipup.runs.resolve import make_config, parse_flag, resolve
 from clipup.runs.toml import format_config, parse_value, read_toml
-from clipup.training.setup import make_optimizer, make_search, make_task
+from clipup.searches import PGPE
+from clipup.training.setup import make_search, make_task
 
 
-def test_later_sources_win_over_earlier_ones():
-    file = {"population": 60, "max_speed": 0.2}
+def search_of(config: RunConfig, dimension: int) -> PGPE:
+    search = make_search(config, dimension)
+    assert isinstance(search, PGPE)
+    return search
+
+
+def test_the_typed_keywords_are_the_fields_of_the_configuration_with_their_types():
+    fields = typing.get_type_hints(RunConfig)
+    assert typing.get_type_hints(RunSettings) == {name: kind for name, kind in fields.items() if name != "env"}
+    assert set(typing.get_type_hints(RunChanges)) == CHANGEABLE
+    assert {
+        *("generations", "total_interactions", "time_limit", "target_score"),
+        *("workers", "cluster", "episode_timeout", "checkpoint_seconds", "keep_checkpoints"),
+        *("tensorboard", "wandb", "mlflow"),
+    } == CHANGEABLE
+
+
+def test_later_sources_win_over_earlier_ones(tmp_path):
+    file = tmp_path / "settings.toml"
+    file.write_text("population = 60\nmax_speed = 0.2\n")
     config, preset = resolve({"env": "LunarLanderContinuous-v3", "max_speed": 0.1}, file=file)
     assert preset is not None and preset.name == "lunar-lander"
     assert config.max_speed == 0.1  # flag
@@ -22,8 +43,9 @@ def test_later_sources_win_over_earlier_ones():
     assert config.momentum == 0.9  # default
 
 
-def test_the_environment_may_come_from_the_file_and_its_options_are_merged_key_by_key():
-    file = {"env": "Ant-v4", "env_options": {"a": 1, "b": 2}}
+def test_the_environment_may_come_from_the_file_and_its_options_are_merged_key_by_key(tmp_path):
+    file = tmp_path / "settings.toml"
+    file.write_text('env = "Ant-v4"\n[env_options]\na = 1\nb = 2\n')
     config, _ = resolve({"env_options": {"b": 3}}, file=file)
     assert config.env == "Ant-v4" and config.env_options == {"a": 1, "b": 3}
 
@@ -46,9 +68,9 @@ def test_the_papers_hyperparameters_are_the_presets():
     }
     for env, expected in table.items():
         config, _ = resolve({"env": env})
-        search = make_search(config, 100)
+        search = search_of(config, 100)
         assert float((search.stdev.astype(float) ** 2).sum() ** 0.5) == pytest.approx(expected[4])
-        optimizer = make_optimizer(config, 100)
+        optimizer = search.optimizer
         assert optimizer.step_size == pytest.approx(expected[5]) and optimizer.momentum == 0.9
         found = (config.population, config.population_max, config.interactions, config.max_speed)
         assert found == expected[:4]
@@ -81,13 +103,13 @@ def test_a_preset_can_be_named_for_another_task_or_switched_off():
 
 def test_max_speed_moves_step_size_and_radius_with_it():
     config, _ = resolve({"env": "Humanoid-v4", "max_speed": 0.1})
-    assert make_optimizer(config, 9).step_size == 0.05
-    assert float(make_search(config, 9).stdev[0]) == pytest.approx(1.8 / 3)
+    assert search_of(config, 9).optimizer.step_size == 0.05
+    assert float(search_of(config, 9).stdev[0]) == pytest.approx(1.8 / 3)
 
 
 def test_adam_starts_from_the_speed_that_the_paper_tuned_it_to():
     config, _ = resolve({"env": "Humanoid-v4", "optimizer": "adam"})
-    assert make_optimizer(config, 6409).step_size == pytest.approx(6e-4, rel=0.1)
+    assert search_of(config, 6409).optimizer.step_size == pytest.approx(6e-4, rel=0.1)
 
 
 @pytest.mark.parametrize(
@@ -122,9 +144,23 @@ def test_wrong_values_are_refused_in_one_line(values, words):
     assert "\n" not in str(caught.value)
 
 
-def test_a_wrong_value_in_a_file_is_told_with_the_files_name():
+def test_a_wrong_value_in_a_file_is_told_with_the_files_name(tmp_path):
+    (tmp_path / "my.toml").write_text("populaton = 3\n")
     with pytest.raises(InvalidArgument, match=r"my\.toml: unknown setting 'populaton'; did you mean 'population'"):
-        resolve({"env": "CartPole-v1"}, file={"populaton": 3}, file_name="my.toml")
+        resolve({"env": "CartPole-v1"}, file=tmp_path / "my.toml")
+
+
+def test_a_module_or_a_cluster_that_only_a_file_names_is_refused(tmp_path):
+    file = tmp_path / "my.toml"
+    file.write_text('env = "evil_module:Env-v0"\n')
+    with pytest.raises(InvalidArgument, match="--import evil_module"):
+        resolve({}, file=file)
+    assert resolve({}, file=file, imports=["evil_module"])[0].env == "evil_module:Env-v0"
+    assert resolve({"env": "evil_module:Env-v0"}, file=file)[0].env == "evil_module:Env-v0"
+    file.write_text('env = "CartPole-v1"\ncluster = "ray://elsewhere:1"\n')
+    with pytest.raises(InvalidArgument, match="--cluster ray://elsewhere:1"):
+        resolve({}, file=file)
+    assert resolve({"cluster": "ray://elsewhere:1"}, file=file)[0].cluster == "ray://elsewhere:1"
 
 
 @pytest.mark.parametrize(
@@ -150,7 +186,7 @@ def test_a_configuration_written_as_toml_is_read_back_equal(tmp_path):
     path = tmp_path / "config.toml"
     path.write_text(format_config(config, comment="two\nlines"), encoding="utf-8")
     assert make_config(read_toml(path)) == config
-    again, _ = resolve({}, file=read_toml(path))
+    again, _ = resolve({}, file=path)
     assert again == config
 
 
@@ -158,7 +194,7 @@ def test_a_written_configuration_is_not_changed_by_a_preset(tmp_path):
     config, _ = resolve({"env": "Walker2d-v4", "interactions": "none", "population_max": "auto"})
     path = tmp_path / "config.toml"
     path.write_text(format_config(config), encoding="utf-8")
-    assert resolve({}, file=read_toml(path))[0] == config
+    assert resolve({}, file=path)[0] == config
 
 
 scalars = st.one_of(

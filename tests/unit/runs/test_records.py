@@ -1,15 +1,18 @@
 import json
 import math
+import os
 
 import pytest
 
 from clipup.errors import FileFault
+from clipup.runs import records
 from clipup.runs.records import (
     ClockRecord,
     LineFile,
     Record,
     encode_line,
     read_clock,
+    read_lines,
     read_records,
     size_up_to,
 )
@@ -58,6 +61,48 @@ def test_unknown_keys_of_a_later_version_are_left_aside(tmp_path):
     values = {**json.loads(encode_line(record(1))), "later": {"a": 1}}
     path.write_text(json.dumps(values) + "\n")
     assert read_records(path) == [record(1)]
+
+
+def changed(line: Record, **values: object) -> bytes:
+    """Return a line with these values; a value of None takes the key out."""
+    found = {**json.loads(encode_line(line)), **values}
+    kept = {name: value for name, value in found.items() if name not in values or value is not None}
+    return json.dumps(kept).encode() + b"\n"
+
+
+def test_what_can_be_read_is_returned_and_what_is_wrong_with_the_rest_is_said(tmp_path):
+    path = tmp_path / "records.jsonl"
+    assert read_lines(path, Record) == ([], [])
+    lines = [encode_line(record(number)) for number in (1, 2, 3, 4)]
+    path.write_bytes(lines[0] + b"garbage\n" + b"[1]\n" + lines[1] + changed(record(3), generation=7.5))
+    found, problems = read_lines(path, Record)
+    assert found == [record(1), record(2)] and problems == ["line 2: not a JSON line (and 2 more)"]
+    path.write_bytes(changed(record(1), gradient_agreement=None) + changed(record(2), stdev_norm=None))
+    found, problems = read_lines(path, Record)
+    assert found[0].gradient_agreement is None and math.isnan(found[1].stdev_norm)
+    assert problems == ["of another version of clipup, without gradient_agreement, stdev_norm"]
+    path.write_bytes(changed(record(1), best=10**400, speed=1e301))
+    found, problems = read_lines(path, Record)
+    assert found[0].best is None and math.isnan(found[0].speed) and problems == []
+    path.write_bytes(lines[0] + lines[2] + lines[1] + encode_line(record(2, population=8)) + lines[3][:20])
+    found, problems = read_lines(path, Record)
+    assert found == [record(1), record(2, population=8), record(3)] and problems == []
+
+
+def test_no_more_is_read_than_a_file_of_records_can_be(tmp_path, monkeypatch):
+    path = tmp_path / "records.jsonl"
+    path.write_bytes(encode_line(record(1)) + changed(record(2), later="x" * 70_000) + encode_line(record(3)))
+    found, problems = read_lines(path, Record)
+    assert [line.generation for line in found] == [1, 3] and "line 2: longer than 65536 bytes" in problems[0]
+    monkeypatch.setattr(records, "FILE_LIMIT", 1000)
+    assert read_lines(path, Record)[0] == [] and "not read" in read_lines(path, Record)[1][0]
+
+
+def test_a_link_or_a_pipe_is_not_opened(tmp_path):
+    (tmp_path / "link").symlink_to("/etc/passwd")
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("link", "pipe"):
+        assert read_lines(tmp_path / name, Record) == ([], ["cannot be read: a link, or not a regular file"])
 
 
 def test_a_file_of_lines_is_cut_and_appended_to(tmp_path):

@@ -1,4 +1,5 @@
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -7,8 +8,8 @@ import pytest
 
 from clipup.errors import FileFault, RunBusy, RunExists
 from clipup.runs.config import RunConfig
-from clipup.runs.files import write_atomically
-from clipup.runs.rundir import RunDirectory, Status, next_free
+from clipup.runs.files import FileLock, write_atomically
+from clipup.runs.rundir import RunDirectory, Status, find_runs, is_run, next_free, runs_below
 from clipup.runs.storage import DirectoryStorage
 
 CONFIG = RunConfig(env="CartPole-v1", generations=3)
@@ -16,10 +17,12 @@ CONFIG = RunConfig(env="CartPole-v1", generations=3)
 
 def test_a_new_run_holds_its_configuration(tmp_path):
     run = RunDirectory(tmp_path / "deep" / "run")
-    run.create(CONFIG, "hello")
+    run.create(CONFIG)
     run.close()
     assert run.read_config() == CONFIG
-    assert run.config_path.read_text().startswith("# hello\n")
+    head = run.config_path.read_text().splitlines()[:2]
+    assert head[0].endswith(f"Repeat it: clipup train --config {run.config_path} --run NEW")
+    assert re.match(r"# Made with clipup \S+, .*numpy \S+\.$", head[1])
 
 
 def test_an_existing_run_or_any_other_content_is_refused_and_left_alone(tmp_path):
@@ -125,6 +128,60 @@ def test_what_is_no_run_is_refused(tmp_path):
     (tmp_path / "config.toml").write_text('env = "A"\nmax_sped = 3\n')
     with pytest.raises(FileFault, match="max_speed"):
         RunDirectory(tmp_path).read_config()
+
+
+def test_a_status_of_wrong_types_is_read_as_far_as_it_goes(tmp_path):
+    run = RunDirectory(tmp_path)
+    for text, status, problems in (
+        (None, Status("unknown"), []),
+        ("[]", Status("unknown"), ["status.json: cannot be read"]),
+        ('{"generation": 3}', Status("unknown"), ["status.json: cannot be read"]),
+        ('{"state": "finished", "score": "12", "reason": NaN, "later": 1}', Status("finished"), [
+            "status.json: reason, score cannot be read"]),
+        ('{"state": "failed", "score": 1%s, "generation": 2.5}' % ("0" * 400), Status("failed"), [
+            "status.json: generation, score cannot be read"]),
+    ):  # fmt: skip
+        if text is not None:
+            run.status_path.write_text(text)
+        found: list[str] = []
+        assert run.read_status(found) == status and found == problems
+    run.status_path.unlink()
+    run.status_path.symlink_to("/etc/passwd")
+    os.mkfifo(run.lock_path)
+    found = []
+    assert run.read_status(found).state == "unknown" and [text.partition(":")[0] for text in found] == [
+        "status.json",
+        "lock",
+    ]
+
+
+def test_runs_are_found_in_a_directory_and_below_it_but_not_through_links(tmp_path):
+    one, two, begun = tmp_path / "a" / "one", tmp_path / "a" / "deep" / "two", tmp_path / "begun"
+    for path in (one, two, begun):
+        run = RunDirectory(path)
+        run.create(CONFIG)
+        run.close()
+    (one / "records.jsonl").touch()
+    (two / "config.toml").rename(two / "records.jsonl")
+    (tmp_path / "a" / "config.toml").write_text("stray = true\n")
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / ".hidden" / "config.toml").touch()
+    assert [is_run(path) for path in (one, two, begun, tmp_path)] == [True, True, True, False]
+    assert runs_below(tmp_path) == [two, one, begun]
+    assert runs_below(one) == [one] and runs_below(tmp_path / "missing") == []
+    assert find_runs([one, tmp_path / "a", tmp_path / "missing"]) == [one, two, tmp_path / "missing"]
+
+
+def test_a_lock_is_held_by_one_and_names_its_process(tmp_path):
+    first, second = FileLock(tmp_path / "lock"), FileLock(tmp_path / "lock")
+    assert first.owner() == "unknown" and not first.is_held()
+    assert first.acquire() and second.is_held() and not second.acquire()
+    assert second.owner() == str(os.getpid())
+    first.release()
+    first.release()
+    assert not second.is_held() and second.acquire()
+    second.release()
 
 
 def test_runs_are_numbered_and_named_by_their_task(tmp_path):

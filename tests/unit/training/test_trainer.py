@@ -1,22 +1,27 @@
 """The loop itself, with an executor that needs no simulator."""
 
+import importlib
 import json
 import math
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from clipup.engines import Failure, Outcomes
+from clipup.engines import EngineDescription, Failure, Outcomes
 from clipup.errors import Diverged, EnvironmentFault, FileFault
+from clipup.executors.jobs import WorkerDescription
 from clipup.policies import Actions, Moments, Network, Statistics
 from clipup.runs.checkpoint import Checkpoint
 from clipup.runs.config import RunConfig
 from clipup.runs.records import read_records
 from clipup.runs.rundir import RunDirectory
 from clipup.runs.storage import DirectoryStorage, NoStorage
-from clipup.searches.sampling import Batch
+from clipup.searches import Batch
+from clipup.training.setup import make_search
 from clipup.training.signals import Interruption
 from clipup.training.trainer import Trainer
 
@@ -25,11 +30,8 @@ from clipup.training.trainer import Trainer
 class Bowl:
     """Fitness is minus the squared distance from ones; each candidate makes as many steps as `steps` says."""
 
-    network: Network = field(default_factory=lambda: Network(2, 1))
-    actions: Actions = field(default_factory=lambda: Actions("box", 1, (-1.0,), (1.0,), (1,)))
     engine: str = "fake"
-    engine_reason: str = "asked for"
-    description: str = "here"
+    place: str = "here"
     sum_blocks: None = None
     steps: int = 5
     failing: tuple[int, ...] = ()
@@ -38,6 +40,11 @@ class Bowl:
     calls: list[tuple[int, int, int, Statistics | None]] = field(default_factory=list)
     centers: list[tuple[int, Statistics | None]] = field(default_factory=list)
     following: list[Batch | None] = field(default_factory=list)
+
+    @property
+    def description(self) -> WorkerDescription:
+        actions = Actions("box", 1, (-1.0,), (1.0,), (1,))
+        return WorkerDescription(EngineDescription(self.engine, "1.0", "asked for", 2, actions), Network(2, 1))
 
     def evaluate(self, batch: Batch, statistics: Statistics | None, *, following: Batch | None = None) -> Outcomes:
         self.calls.append((batch.generation, batch.start, batch.stop, statistics))
@@ -67,9 +74,13 @@ def config(**changes: object) -> RunConfig:
     return RunConfig(**{**values, **changes})  # type: ignore[arg-type]
 
 
+def trainer_of(settings: RunConfig, bowl: Bowl, *rest: Any, **more: Any) -> Trainer:
+    return Trainer(settings, make_search(settings, bowl.description.network.parameter_count), bowl, *rest, **more)
+
+
 def test_a_generation_is_recorded_with_everything_and_evaluations_are_not_counted():
     bowl = Bowl()
-    trainer = Trainer(config(), bowl, NoStorage())
+    trainer = trainer_of(config(), bowl, NoStorage())
     status = trainer.run()
     assert (status.state, status.generation, status.total_interactions) == ("finished", 6, 300)
     assert [record.score is not None for record in trainer.records] == [False, True] * 3
@@ -83,44 +94,44 @@ def test_a_generation_is_recorded_with_everything_and_evaluations_are_not_counte
 
 def test_statistics_are_those_of_earlier_generations_only():
     bowl = Bowl()
-    Trainer(config(generations=3), bowl, NoStorage()).run()
+    trainer_of(config(generations=3), bowl, NoStorage()).run()
     means = [None if statistics is None else statistics.mean.tolist() for _, _, _, statistics in bowl.calls]
     assert means == [None, [0.0, 0.0], [0.5, 0.5]]
     assert bowl.centers[0][0] == 2 and bowl.centers[0][1].mean.tolist() == [0.5, 0.5]
     plain = Bowl()
-    Trainer(config(generations=2, normalize=False), plain, NoStorage()).run()
+    trainer_of(config(generations=2, normalize=False), plain, NoStorage()).run()
     assert [statistics for _, _, _, statistics in plain.calls] == [None, None]
 
 
 def test_an_adaptive_population_grows_in_batches_up_to_its_bound_and_says_what_may_come_next():
     bowl = Bowl()
-    trainer = Trainer(config(interactions=120, population_max=44, generations=1), bowl, NoStorage())
+    trainer = trainer_of(config(interactions=120, population_max=44, generations=1), bowl, NoStorage())
     trainer.run()
     assert [(start, stop) for _, start, stop, _ in bowl.calls] == [(0, 10), (10, 20), (20, 30)]
     assert [(batch.start, batch.stop) for batch in bowl.following if batch] == [(10, 20), (20, 30), (30, 40)]
     assert trainer.records[0].population == 30 and not trainer.records[0].population_bound
-    bounded = Trainer(config(interactions=1000, population_max=44, generations=1), Bowl(), NoStorage())
+    bounded = trainer_of(config(interactions=1000, population_max=44, generations=1), Bowl(), NoStorage())
     bounded.run()
     assert bounded.records[0].population == 44 and bounded.records[0].population_bound
 
 
 def test_ranks_make_the_scale_of_the_fitness_irrelevant_and_the_records_show_it_unscaled():
-    plain, scaled = (Trainer(config(fitness_scale=scale), Bowl(), NoStorage()) for scale in (1.0, 1024.0))
+    plain, scaled = (trainer_of(config(fitness_scale=scale), Bowl(), NoStorage()) for scale in (1.0, 1024.0))
     plain.run()
     scaled.run()
     assert plain.records == scaled.records
-    raw = Trainer(config(fitness_scale=1024.0, fitness_shaping="raw"), Bowl(), NoStorage())
+    raw = trainer_of(config(fitness_scale=1024.0, fitness_shaping="raw"), Bowl(), NoStorage())
     raw.run()
     assert raw.records[0].fitness_mean == plain.records[0].fitness_mean
     assert raw.records[0].gradient_norm > 100 * plain.records[0].gradient_norm
 
 
 def test_some_failing_candidates_are_ranked_last_and_all_of_them_end_the_run():
-    trainer = Trainer(config(), Bowl(failing=(3, 4)), NoStorage())
+    trainer = trainer_of(config(), Bowl(failing=(3, 4)), NoStorage())
     trainer.run()
     assert trainer.records[0].nonfinite == 2 and trainer.records[0].fitness_mean is not None
     with pytest.raises(EnvironmentFault, match="Bowl failed for all 10 candidates; the first: broke"):
-        Trainer(config(), Bowl(failing=tuple(range(10))), NoStorage()).run()
+        trainer_of(config(), Bowl(failing=tuple(range(10))), NoStorage()).run()
 
 
 @pytest.mark.parametrize("error", [Diverged("too far"), RuntimeError("bug"), KeyboardInterrupt()])
@@ -128,7 +139,7 @@ def test_whatever_ends_a_run_the_last_whole_generation_is_kept(tmp_path, error):
     directory = RunDirectory(tmp_path / "run")
     directory.create(config())
     storage = DirectoryStorage(directory, config(), warn=pytest.fail)
-    trainer = Trainer(config(), Bowl(raises=error, raise_at=3), storage)
+    trainer = trainer_of(config(), Bowl(raises=error, raise_at=3), storage)
     with pytest.raises(type(error)):
         trainer.run()
     status = json.loads(directory.status_path.read_text())
@@ -137,11 +148,11 @@ def test_whatever_ends_a_run_the_last_whole_generation_is_kept(tmp_path, error):
     directory.close()
 
     directory.open()
-    resumed = Trainer(config(), Bowl(), DirectoryStorage(directory, config(), warn=pytest.fail))
+    resumed = trainer_of(config(), Bowl(), DirectoryStorage(directory, config(), warn=pytest.fail))
     assert resumed.generation == 3
     resumed.run()
     directory.close()
-    whole = Trainer(config(), Bowl(), NoStorage())
+    whole = trainer_of(config(), Bowl(), NoStorage())
     whole.run()
     assert resumed.policy.parameters.tolist() == whole.policy.parameters.tolist()
     assert resumed.records == whole.records[3:]
@@ -150,7 +161,7 @@ def test_whatever_ends_a_run_the_last_whole_generation_is_kept(tmp_path, error):
 def test_a_stop_that_was_asked_for_ends_before_the_next_evaluation():
     interruption = Interruption()
     interruption.stop()
-    trainer = Trainer(config(), Bowl(), NoStorage(), interruption=interruption)
+    trainer = trainer_of(config(), Bowl(), NoStorage(), interruption=interruption)
     assert trainer.run().state == "interrupted" and trainer.generation == 0
 
 
@@ -181,7 +192,7 @@ class Failing:
 @pytest.mark.parametrize("moment", ["generation", "end"])
 def test_a_tracker_that_fails_is_left_out_and_the_run_goes_on(moment):
     failing, witness = Failing(moment), Failing("never")
-    status = Trainer(config(), Bowl(), NoStorage(), [failing, witness]).run()
+    status = trainer_of(config(), Bowl(), NoStorage(), [failing, witness]).run()
     assert (status.state, status.generation) == ("finished", 6)
     assert failing.told.count("generation") == (1 if moment == "generation" else 6)
     assert witness.told.count("generation") == 6 and witness.told[-1] == "end"
@@ -195,21 +206,21 @@ def test_episodes_that_fail_in_an_evaluation_are_told():
             return Outcomes(returns, returns, np.ones(episodes), None, (Failure(1, "broke"),))
 
     witness = Failing("never")
-    status = Trainer(config(), Fragile(), NoStorage(), [witness]).run()
+    status = trainer_of(config(), Fragile(), NoStorage(), [witness]).run()
     assert status.score is None
     assert any("1 of 3 evaluation episodes failed, evaluation episode 1: broke" in told for told in witness.told)
 
 
 def test_a_run_does_not_go_on_in_another_simulator(tmp_path: Path):
     directory = RunDirectory(tmp_path / "run")
-    directory.create(config(generations=2), "")
-    Trainer(config(generations=2), Bowl(), DirectoryStorage(directory, config(generations=2), print)).run()
+    directory.create(config(generations=2))
+    trainer_of(config(generations=2), Bowl(), DirectoryStorage(directory, config(generations=2), print)).run()
     before = {path: path.read_bytes() for path in directory.path.rglob("*") if path.is_file()}
     again = DirectoryStorage(directory, config(generations=4), print)
     with pytest.raises(FileFault, match=r"made with fake, and would go on here with other \(asked for\)"):
-        Trainer(config(generations=4), Bowl(engine="other"), again)
+        trainer_of(config(generations=4), Bowl(engine="other"), again)
     assert {path: path.read_bytes() for path in directory.path.rglob("*") if path.is_file()} == before
-    Trainer(config(generations=4), Bowl(), again).run()
+    trainer_of(config(generations=4), Bowl(), again).run()
     directory.close()
 
 
@@ -221,12 +232,12 @@ def kept(path: Path) -> dict[str, bytes]:
 
 def trained(path: Path, **changes: object) -> None:
     directory = RunDirectory(path)
-    if directory.config_path.is_file():
+    if directory.exists():
         directory.open()
     else:
-        directory.create(config(**changes), "")
+        directory.create(config(**changes))
     try:
-        Trainer(config(**changes), Bowl(), DirectoryStorage(directory, config(**changes), print)).run()
+        trainer_of(config(**changes), Bowl(), DirectoryStorage(directory, config(**changes), print)).run()
     finally:
         directory.close()
 
@@ -252,3 +263,35 @@ def test_a_best_policy_whose_writing_was_cut_off_is_written_on_resuming(
     assert status.total_interactions == records[2].total_interactions, "of the generations that count"
     trained(tmp_path / "cut")
     assert kept(tmp_path / "cut") == kept(tmp_path / "whole")
+
+
+sys.path.append(str(Path(__file__).parents[2] / "environments"))
+HillClimber = importlib.import_module("hill_climber").HillClimber
+
+
+def climber() -> Any:
+    return HillClimber(np.zeros(3), stdev=0.3, population_size=10, interactions=120, population_max=44, seed=2)
+
+
+def climbed(path: Path, generations: int) -> RunDirectory:
+    settings, directory = config(interactions=120, generations=generations), RunDirectory(path)
+    if directory.exists():
+        directory.open()
+    else:
+        directory.create(settings)
+    try:
+        Trainer(settings, climber(), Bowl(), DirectoryStorage(directory, settings, pytest.fail)).run()
+    finally:
+        directory.close()
+    return directory
+
+
+def test_any_search_can_be_trained_recorded_and_resumed_to_the_same_bytes(tmp_path: Path):
+    climbed(tmp_path / "resumed", 3)
+    resumed, whole = climbed(tmp_path / "resumed", 6), climbed(tmp_path / "whole", 6)
+    assert kept(resumed.path) == kept(whole.path)
+    records = read_records(whole.records_path)
+    assert [record.population for record in records] == [30] * 6
+    last = records[-1]
+    assert last.max_speed is None and last.gradient_agreement is None and math.isnan(last.gradient_norm)
+    assert last.fitness_mean > records[0].fitness_mean

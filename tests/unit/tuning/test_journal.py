@@ -11,7 +11,7 @@ import pytest
 
 from clipup.errors import FileFault
 from clipup.runs.records import Record
-from clipup.tuning.plan import Point
+from clipup.tuning.speed_search import Point
 
 pytest.importorskip("optuna", reason="tuning needs optuna (in the tune extra)")
 
@@ -107,7 +107,7 @@ def test_a_journal_damaged_in_the_middle_is_refused_in_one_line(tmp_path: Path) 
     scan(reopen(path))
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*lines[:3], b"nonsense\n", *lines[3:]]))
-    with pytest.raises(FileFault, match="remove it and go on") as caught:
+    with pytest.raises(FileFault, match="remove it and try again") as caught:
         reopen(path)
     assert "\n" not in str(caught.value)
 

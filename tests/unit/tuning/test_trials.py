@@ -17,8 +17,8 @@ from clipup.runs.records import ClockRecord, Record, encode_line
 from clipup.runs.rundir import RunDirectory
 from clipup.tracking import Tracker
 from clipup.tuning import trials
-from clipup.tuning.plan import Point
-from clipup.tuning.trials import Progress, TrialRuns
+from clipup.tuning.speed_search import Point
+from clipup.tuning.trials import TrialProgress, TrialRuns
 
 SECONDS = 2.0  # of a made-up generation
 LINE = Record(
@@ -61,36 +61,37 @@ def write(path: Path, generations: int) -> None:
 @pytest.fixture
 def training(monkeypatch: pytest.MonkeyPatch) -> MadeUpTraining:
     made = MadeUpTraining()
-    monkeypatch.setattr(trials, "start", made.train)
-    monkeypatch.setattr(trials, "proceed", made.train)
+    monkeypatch.setattr(trials, "advance", made.train)
     monkeypatch.setattr(trials, "time", made)
     return made
 
 
 @pytest.fixture
-def told() -> list[Progress]:
+def told() -> list[TrialProgress]:
     return []
 
 
 @pytest.fixture
-def runs(tmp_path: Path, training: MadeUpTraining, told: list[Progress]) -> TrialRuns:
+def runs(tmp_path: Path, training: MadeUpTraining, told: list[TrialProgress]) -> TrialRuns:
     journal: Any = SimpleNamespace(record=lambda *rest, **more: None, fail=lambda *rest: None)
     made = TrialRuns(RunConfig(env="X"), tmp_path, journal, told.append, generations=100)
     made.expect(17.5)
     return made
 
 
-def test_a_resumed_trial_counts_as_the_generations_that_were_left_of_it(runs: TrialRuns, told: list[Progress]) -> None:
+def test_a_resumed_trial_counts_as_the_generations_that_were_left_of_it(
+    runs: TrialRuns, told: list[TrialProgress]
+) -> None:
     write(runs.path(Point(0.1), 0), 48)
     runs.value(Point(0.1), 0, 0.5)
     runs.value(Point(0.2), 0, 0.5)
     assert [progress.seconds_per_run for progress in told] == pytest.approx([100 * SECONDS, 100 * SECONDS])
     assert runs.spent() == 1.0
-    assert "[ 0.5 of about 18 runs, about 57 min left]" in progress_line(told[0])
+    assert "[ 0.5 of about 18 runs, about 56m40s left]" in progress_line(told[0])
 
 
 def test_generations_that_a_resumed_trial_makes_again_count_too(
-    runs: TrialRuns, told: list[Progress], training: MadeUpTraining
+    runs: TrialRuns, told: list[TrialProgress], training: MadeUpTraining
 ) -> None:
     write(runs.path(Point(0.1), 0), 48)
     training.checkpoint = 20
@@ -99,7 +100,7 @@ def test_generations_that_a_resumed_trial_makes_again_count_too(
 
 
 def test_a_trial_that_failed_soon_counts_as_what_it_did(
-    runs: TrialRuns, told: list[Progress], training: MadeUpTraining
+    runs: TrialRuns, told: list[TrialProgress], training: MadeUpTraining
 ) -> None:
     training.fails_at = 4
     runs.value(Point(0.1), 0, 0.5)
@@ -107,7 +108,9 @@ def test_a_trial_that_failed_soon_counts_as_what_it_did(
     assert runs.spent() == 0.5 and "failed" in progress_line(told[0])
 
 
-def test_how_long_the_rest_takes_is_not_told_before_anything_was_trained(runs: TrialRuns, told: list[Progress]) -> None:
+def test_how_long_the_rest_takes_is_not_told_before_anything_was_trained(
+    runs: TrialRuns, told: list[TrialProgress]
+) -> None:
     write(runs.path(Point(0.1), 0), 100)
     runs.value(Point(0.1), 0, 1.0)
     assert progress_line(told[0]).startswith("[ 1.0 of about 18 runs] ")

@@ -1,4 +1,4 @@
-"""Settings known to work for a task, as TOML files beside this one; ``tasks`` in each says which ids it is for."""
+"""Settings known to work for a task, as TOML files beside this one. ``tasks`` in each lists the ids it is for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib import resources
 from typing import cast
 
 from clipup.errors import FileFault, InvalidArgument
-from clipup.runs.suggestions import did_you_mean
+from clipup.suggestions import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def presets() -> dict[str, Preset]:
 
 
 def full_name(env: str) -> str:
-    """The id `env`, with its module where a preset knows it by that and the module was left out."""
+    """The id `env`, with the module that a preset names for it where the module was left out."""
     tasks = (task for preset in presets().values() for task in preset.tasks)
     return next((task for task in tasks if task.partition(":")[2] == env), env)
 

@@ -1,0 +1,47 @@
+"""Sums the results of a rollout."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from clipup.engines.outcomes import Failure, Outcomes
+from clipup.policies.normalizer import Moments
+
+
+class Accumulator:
+    """Sums over each candidate's episodes, by row.
+
+    Attributes
+    ----------
+    totals, steps
+        The environment's own rewards summed, and the steps taken.
+    scored
+        What the fitness counts, where that is not the environment's own reward; else the same array as `totals`.
+    broken
+        Whether a number was not finite.
+    endless
+        Whether an episode without any step limit had to be stopped.
+    moments
+        Observation moments, where they are collected.
+    """
+
+    def __init__(self, rows: int, observation_size: int, *, collect_moments: bool, own_score: bool = False) -> None:
+        self.totals = np.full(rows, np.nan)
+        self.scored = np.zeros(rows) if own_score else self.totals
+        self.steps = np.zeros(rows, np.int64)
+        self.broken = np.zeros(rows, np.bool_)
+        self.endless = np.zeros(rows, np.bool_)
+        self.moments = Moments.zeros(rows, observation_size) if collect_moments else None
+
+    def outcomes(self, *, episodes: int, reward_offset: float, failures: tuple[Failure, ...] = ()) -> Outcomes:
+        """Return the outcomes: means over the episodes, NaN where a number was not finite or an episode had no end."""
+        broken = self.broken | self.endless | ~np.isfinite(self.totals) | ~np.isfinite(self.scored)
+        fitness = (self.scored + reward_offset * self.steps) / episodes
+        fitness[broken] = np.nan
+        returns = self.totals / episodes
+        returns[broken] = np.nan
+        if self.moments is not None and broken.any():
+            self.moments.count[broken] = 0
+            self.moments.mean[broken] = 0.0
+            self.moments.m2[broken] = 0.0
+        return Outcomes(fitness, returns, self.steps, self.moments, failures)

@@ -1,0 +1,3 @@
+"""The EnvPool engine: whole populations through C++ simulators."""
+
+NAME = "envpool"

@@ -1,0 +1,204 @@
+"""EnvPool behind the few calls that a rollout needs; its public calls do much more Python at each step."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clipup.engines.protocol import is_installed
+from clipup.engines.seeding import int31, seed_words
+from clipup.engines.task import STEP_CAP, Task
+from clipup.errors import EnvironmentFault, InvalidArgument, one_line
+from clipup.policies.act import Actor
+from clipup.policies.actions import Actions
+
+REPLAYABLE_FAMILY = "envpool.mujoco.gym"
+"""The tasks that draw random numbers when they are reset, and never while they step (tests/contract proves it)."""
+
+
+def registered() -> Mapping[str, tuple[str, ...]]:
+    """Return EnvPool's registry: for each id, the import path of its family, and more; empty if not installed."""
+    if not is_installed("envpool"):
+        return {}
+    from envpool.registration import registry
+
+    return cast("Mapping[str, tuple[str, ...]]", cast(Any, registry).specs)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What EnvPool says about a task: its sizes and actions, and the places of values in the lists that it returns."""
+
+    task: Task
+    observation_size: int
+    actions: Actions
+    observation_index: int
+    reward_index: int
+    done_index: int
+    step_limit: int
+    endless: bool
+    replayable: bool
+
+
+def pool_layout(task: Task) -> Layout:
+    """Return the layout of an EnvPool task; `InvalidArgument` for spaces that clipup's policies cannot handle."""
+    import envpool
+
+    name = cast(str, task.env)
+    options: dict[str, object] = dict(task.env_options)
+    if task.max_episode_steps is not None:
+        options["max_episode_steps"] = task.max_episode_steps
+    try:
+        spec = cast(Any, envpool).make_spec(name, **options)
+    except ImportError as error:
+        raise InvalidArgument(f"EnvPool cannot load {name}: {one_line(error)}") from error
+    except (TypeError, ValueError, RuntimeError, AssertionError) as error:
+        given = ", ".join(f"{key}={value!r}" for key, value in options.items())
+        raise InvalidArgument(f"EnvPool's {name} does not take these options: {given}") from error
+    states = cast("dict[str, Any]", spec.state_array_spec)
+    inputs = cast("dict[str, Any]", spec.action_array_spec)
+    config = spec.config
+    observations = [key for key in states if key.startswith("obs")]
+    if len(observations) != 1 or len(inputs) != 3 or config.max_num_players != 1:
+        raise InvalidArgument(
+            f"policies take one vector and give one action, but EnvPool's {name} observes {', '.join(observations)} "
+            f"and takes {', '.join(list(inputs)[2:])} for up to {config.max_num_players} player(s)"
+        )
+    observation = states[observations[0]]
+    shape = [int(size) for size in observation.shape]
+    if len(shape) != 1 or shape[0] < 1 or np.issubdtype(observation.dtype, np.bool_):
+        given = f"arrays of shape {tuple(shape)}" if shape != [-1] else "single numbers"
+        raise InvalidArgument(f"observations must be a vector of numbers, but EnvPool's {name} gives {given}")
+    keys = list(states)
+    limit = int(getattr(config, "max_episode_steps", STEP_CAP))
+    endless = task.max_episode_steps is None and limit > STEP_CAP
+    return Layout(
+        task,
+        shape[0],
+        _actions(name, next(reversed(inputs.values())), rescale=task.rescale_actions),
+        keys.index(observations[0]),
+        keys.index("reward"),
+        keys.index("done"),
+        task.max_episode_steps or min(limit, STEP_CAP),
+        endless,
+        registered()[name][0] == REPLAYABLE_FAMILY,
+    )
+
+
+def _actions(name: str, spec: Any, *, rescale: bool) -> Actions:
+    shape = tuple(int(size) for size in spec.shape if size != -1)
+    dtype = np.dtype(spec.dtype)
+    if np.issubdtype(dtype, np.integer) and shape == () and np.ndim(spec.minimum) == 0:
+        first, last = int(spec.minimum), int(spec.maximum)
+        if last - first < 2**16:
+            return Actions.discrete(last - first + 1, start=first, dtype=dtype.name)
+    if np.issubdtype(dtype, np.floating) and len(shape) == 1:
+        low = np.broadcast_to(np.asarray(spec.minimum, dtype=dtype), shape)
+        high = np.broadcast_to(np.asarray(spec.maximum, dtype=dtype), shape)
+        return Actions.box(low, high, rescale=rescale, dtype=dtype.name)
+    raise InvalidArgument(
+        f"actions must be a vector of real numbers or one choice, but EnvPool's {name} takes {dtype} of shape {shape}"
+    )
+
+
+class Pool:
+    """Environments of one task, stepped as a subset at a time.
+
+    Parameters
+    ----------
+    layout
+        What is run.
+    lanes
+        The lane of each environment.
+    seeds
+        The seed of each environment.
+    threads
+        Threads that step them.
+
+    Attributes
+    ----------
+    resets
+        How often each environment was reset since the pool was made.
+    """
+
+    def __init__(self, layout: Layout, lanes: NDArray[np.int64], seeds: Sequence[int], threads: int) -> None:
+        import envpool
+
+        self.layout = layout
+        self.lanes = lanes
+        self.resets = np.zeros(len(lanes), np.int64)
+        try:
+            self._pool: Any = cast(Any, envpool).make(
+                layout.task.env,
+                env_type="gymnasium",
+                num_envs=len(lanes),
+                seed=list(seeds),
+                num_threads=max(1, min(threads, len(lanes))),
+                max_episode_steps=layout.step_limit,
+                **layout.task.env_options,
+            )
+        except Exception as error:
+            raise EnvironmentFault(f"EnvPool cannot make {layout.task.label}: {one_line(error)}") from error
+        self._sent: list[NDArray[Any]] = []
+
+    def reset(self, slots: NDArray[np.int32]) -> None:
+        """Ask for a reset of the environments at `slots`; `receive` brings their observations."""
+        self.resets[slots] += 1
+        self._pool._reset(slots)
+
+    def send(self, slots: NDArray[np.int32], actions: NDArray[Any]) -> None:
+        """Step the environments at `slots`; one that has ended is reset instead, and its action ignored."""
+        # Kept until the next call: the threads still read these arrays after `_send` returns.
+        self._sent = [slots, slots, actions]
+        self._pool._send(self._sent)
+
+    def receive(self) -> list[NDArray[Any]]:
+        """Wait for the environments that were sent to, and return their states in the order sent."""
+        return self._pool._recv()
+
+    def advance_to(self, slots: NDArray[np.int32], resets: NDArray[np.int64]) -> None:
+        """Reset environments until each was reset as often as `resets` says."""
+        missing = resets - self.resets[slots]
+        for done in range(int(missing.max(initial=0))):
+            self.reset(np.ascontiguousarray(slots[missing > done]))
+            self.receive()
+
+    def close(self) -> None:
+        """Stop the threads and free the environments."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close()
+
+
+class BarePool:
+    """EnvPool alone, for ``clipup bench``: every environment steps at every round, and is reset as soon as it ends."""
+
+    def __init__(self, task: Task, *, count: int, threads: int) -> None:
+        words = seed_words(0, "candidate", epoch=0, stream="evaluation", indices=np.arange(count))
+        self._pool = Pool(pool_layout(task), np.arange(count), int31(words), threads)
+
+    def steps_per_second(self, actor: Actor, parameters: NDArray[np.float32], seconds: float) -> float:
+        """Step all environments for about `seconds` and return the speed."""
+        pool = self._pool
+        where, ended = pool.layout.observation_index, pool.layout.done_index
+        slots = np.arange(len(parameters), dtype=np.int32)
+        pool.reset(slots)
+        states = pool.receive()
+        start, steps = time.perf_counter(), 0
+        while (elapsed := time.perf_counter() - start) < seconds:
+            for _ in range(16):
+                steps += len(slots) - int(
+                    np.count_nonzero(states[ended])
+                )  # an environment that ended is reset: no step
+                pool.send(slots, actor.act(parameters, states[where]))
+                states = pool.receive()
+        return steps / elapsed
+
+    def close(self) -> None:
+        """Free the pool."""
+        self._pool.close()

@@ -1,0 +1,3 @@
+"""The Gymnasium engine: any environment, one candidate after the other."""
+
+NAME = "gymnasium"

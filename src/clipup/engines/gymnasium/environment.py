@@ -1,0 +1,164 @@
+"""Makes Gymnasium environments, and reads what they observe and take."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import warnings
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clipup.engines.gymnasium.bullet import quicken
+from clipup.engines.gymnasium.quiet_output import quiet_output
+from clipup.engines.seeding import int31, seed_words
+from clipup.engines.task import Task
+from clipup.errors import EnvironmentFault, InvalidArgument, MissingDependency, UnknownEnvironment, one_line
+from clipup.policies.act import Actor
+from clipup.policies.actions import Actions
+
+
+def make_ready(task: Task) -> Any:
+    """Return a new environment that was reset once.
+
+    Some environments load their world at the first reset and only restore it at later ones, which is not the same to
+    the last bit (Bullet's: 3e-7 in one observation). So no episode starts from the first reset.
+    """
+    with quiet_output():
+        environment = make_environment(task)
+        try:
+            environment.reset(seed=0)
+        except Exception as error:
+            with contextlib.suppress(Exception):
+                environment.close()
+            raise EnvironmentFault(f"{task.label} failed in its first reset: {one_line(error)}") from error
+    quicken(environment)
+    return environment
+
+
+def make_environment(task: Task) -> Any:
+    """Return a new Gymnasium environment for `task`. Every failure is one of clipup's errors, in one line."""
+    try:
+        import gymnasium
+    except ImportError as error:
+        raise MissingDependency.of("gymnasium", extra="train") from error
+    if isinstance(task.env, str):
+        return _make_by_id(task, task.env)
+    try:
+        environment = cast(Any, task.env(**task.env_options))
+    except Exception as error:
+        raise _failed(task, error) from error
+    if not isinstance(cast(object, environment), gymnasium.Env):
+        kind = type(environment).__qualname__
+        raise InvalidArgument(f"{task.label} must return a gymnasium.Env, got {kind}; derive it from that class")
+    if task.max_episode_steps is not None:
+        environment = gymnasium.wrappers.TimeLimit(environment, task.max_episode_steps)
+    return environment
+
+
+def _make_by_id(task: Task, name: str) -> Any:
+    import gymnasium
+    from gymnasium import error as gymnasium_error
+
+    options: dict[str, Any] = dict(task.env_options)
+    if "max_episode_steps" in options:  # Gymnasium would take it, and shorten the episodes of evaluations too
+        raise InvalidArgument("max_episode_steps is a setting of the task, not an option of the environment")
+    if task.max_episode_steps is not None:
+        options["max_episode_steps"] = task.max_episode_steps
+    try:
+        with warnings.catch_warnings():
+            # The user chose this version; the paper's results are for old ones.
+            warnings.filterwarnings("ignore", message=".*is out of date.*")
+            warnings.filterwarnings("ignore", message=".*Box (low|high|bound)'s precision.*")
+            # Box2D's bindings crash the interpreter if this warning of theirs is turned into an error.
+            warnings.filterwarnings("ignore", message="builtin type .* has no __module__", category=DeprecationWarning)
+            return cast(Any, gymnasium).make(name, disable_env_checker=True, **options)
+    except (gymnasium_error.UnregisteredEnv, gymnasium_error.DeprecatedEnv) as error:
+        raise UnknownEnvironment(f"Gymnasium has no {name!r}") from error
+    except gymnasium_error.DependencyNotInstalled as error:
+        raise InvalidArgument(f"{name} needs a library that is not installed: {one_line(error)}") from error
+    except ImportError as error:
+        raise InvalidArgument(f"{name} could not be imported: {one_line(error)}") from error
+    except gymnasium_error.Error as error:
+        raise InvalidArgument(f"Gymnasium cannot make {name}: {one_line(error)}") from error
+    except Exception as error:
+        raise _failed(task, error) from error
+
+
+def _failed(task: Task, error: Exception) -> EnvironmentFault | InvalidArgument:
+    """Return the error for an environment that raised while it was made: its own fault, or that of its options."""
+    if isinstance(error, TypeError) and any(f"{kind} argument" in str(error) for kind in ("keyword", "positional")):
+        given = ", ".join(f"{key}={value!r}" for key, value in task.env_options.items()) or "none"
+        return InvalidArgument(f"{task.label} does not take these options: {given} ({one_line(error)})")
+    return EnvironmentFault(f"making {task.label} failed: {one_line(error)}")
+
+
+def observation_size(task: Task, space: Any) -> int:
+    """Return the length of an observation; `InvalidArgument` unless the space is a vector of numbers."""
+    from gymnasium.spaces import Box
+
+    if isinstance(space, Box) and len(space.shape) == 1 and space.shape[0] >= 1:
+        return int(space.shape[0])
+    raise InvalidArgument(
+        f"observations must be a vector of numbers (a Box of one dimension), but {task.label} gives {space}; "
+        "wrap it (gymnasium.wrappers.FlattenObservation) and pass a callable"
+    )
+
+
+def actions_of(task: Task, space: Any) -> Actions:
+    """Return how outputs become actions of `space`; `InvalidArgument` where they cannot."""
+    from gymnasium.spaces import Box, Discrete
+
+    fields: Any = space  # Gymnasium leaves the types of these open
+    if isinstance(space, Discrete):
+        return Actions.discrete(int(fields.n), start=int(fields.start))
+    if isinstance(space, Box) and np.issubdtype(fields.dtype, np.floating) and len(space.shape) >= 1:
+        low, high = np.asarray(fields.low), np.asarray(fields.high)
+        return Actions.box(low, high, rescale=task.rescale_actions, dtype=np.dtype(fields.dtype).name)
+    raise InvalidArgument(f"actions must be a Box of real numbers or Discrete, but {task.label} takes {space}")
+
+
+def own_step_limit(environment: Any) -> int | None:
+    """Return where the environment cuts its own episodes, if it says so."""
+    spec = getattr(environment, "spec", None)
+    return getattr(spec, "max_episode_steps", None)
+
+
+class BareEnvironment:
+    """An environment alone, for ``clipup bench``: the policies take turns, with nothing between their episodes."""
+
+    def __init__(self, task: Task, *, count: int) -> None:
+        self._label = task.label
+        self._environment = make_ready(task)
+        self._discrete = actions_of(task, self._environment.action_space).kind == "discrete"
+        words = seed_words(0, "candidate", epoch=0, stream="evaluation", indices=np.arange(count))
+        self._seeds = int31(words)
+
+    def steps_per_second(self, actor: Actor, parameters: NDArray[np.float32], seconds: float) -> float:
+        """Step the environment for about `seconds` and return the speed."""
+        try:
+            return self._run(actor, parameters, seconds)
+        except Exception as error:
+            raise EnvironmentFault(f"{self._label} failed: {one_line(error)}") from error
+
+    def _run(self, actor: Actor, parameters: NDArray[np.float32], seconds: float) -> float:
+        environment = self._environment
+        start, steps, episode = time.perf_counter(), 0, 0
+        elapsed = 0.0
+        while elapsed < seconds:
+            row = episode % len(parameters)
+            observation, _ = environment.reset(seed=self._seeds[row])
+            episode += 1
+            ended = False
+            while not ended and elapsed < seconds:
+                action = actor.act(parameters[row : row + 1], np.asarray(observation)[np.newaxis])[0]
+                observation, _, terminated, truncated, _ = environment.step(int(action) if self._discrete else action)
+                ended = terminated or truncated
+                steps += 1
+                elapsed = time.perf_counter() - start
+        return steps / elapsed
+
+    def close(self) -> None:
+        """Close the environment."""
+        self._environment.close()

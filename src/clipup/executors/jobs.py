@@ -1,0 +1,208 @@
+"""What workers do: jobs, and the worker that runs them.
+
+A worker is the same object everywhere: in this process, in a process of its own, in an actor of a cluster. It is told
+a job once, and then runs ranges of the job's indices. The result of an index depends on the job and the index alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clipup.engines import Engine, EngineDescription, Outcomes, Rollout, Task, make_engine
+from clipup.engines.protocol import DEFAULT_LANES
+from clipup.policies import Network, Statistics
+from clipup.searches.protocol import Batch, BlockSum, FloatArray
+
+Sums = list[tuple[NDArray[np.float64], ...]]
+"""The sums of consecutive blocks."""
+
+Result = Outcomes | Sums
+Result_co = TypeVar("Result_co", bound=Result, covariant=True)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a worker is made for. It stays the same as long as the worker lives."""
+
+    task: Task
+    policy: str
+    collect_moments: bool
+    lanes: int = DEFAULT_LANES
+    timed: bool = False
+    """Whether episodes have a time limit. If so, both engines are made before the first episode."""
+
+
+@dataclass(frozen=True)
+class WorkerDescription:
+    """What a worker says of itself when it is ready."""
+
+    engine: EngineDescription
+    network: Network
+
+    def computes_like(self, other: WorkerDescription) -> bool:
+        """Return whether both workers compute the same: everything is equal, except why the engine was chosen."""
+        return replace(self, engine=replace(self.engine, reason=other.engine.reason)) == other
+
+
+class Worker:
+    """Runs jobs. Its engines are kept between generations.
+
+    Parameters
+    ----------
+    setup
+        What it is made for.
+    threads
+        How many threads an engine with threads of its own may use; None for all processors.
+    """
+
+    def __init__(self, setup: Setup, *, threads: int | None = 1) -> None:
+        self._task = setup.task
+        self._threads = threads
+        self._training = make_engine(setup.task, lanes=setup.lanes, threads=threads)
+        self._evaluation: Engine | None = None
+        engine = self._training.description
+        self.collect_moments = setup.collect_moments
+        self.network = Network.parse(setup.policy, engine.observation_size, engine.actions.size)
+        self.description = WorkerDescription(engine, self.network)
+        if setup.timed:
+            self._evaluation = self._make_evaluation()
+
+    def evaluate(self, rollout: Rollout) -> Outcomes:
+        """Evaluate candidates as the task trains, or for ``"evaluation"`` with the environment's rewards and limits."""
+        if rollout.stream == "training":
+            return self._training.evaluate(rollout)
+        if self._evaluation is None:
+            self._evaluation = self._make_evaluation()
+        return self._evaluation.evaluate(rollout)
+
+    def close(self) -> None:
+        """Close the engines."""
+        self._training.close()
+        if self._evaluation is not None:
+            self._evaluation.close()
+
+    def _make_evaluation(self) -> Engine:
+        # The lanes are fixed, so that a policy is evaluated on the same episodes whatever lanes it trained with.
+        return make_engine(self._task.for_evaluation(), lanes=DEFAULT_LANES, threads=self._threads)
+
+
+class Job(Protocol[Result_co]):
+    """Something that any worker can run index by index."""
+
+    @property
+    def noun(self) -> str:
+        """What one index stands for, in messages."""
+        ...
+
+    @property
+    def episodes(self) -> int:
+        """How many episodes one index runs; 0 if it simulates nothing."""
+        ...
+
+    @property
+    def step(self) -> int:
+        """How many indices are best kept together."""
+        ...
+
+    def run(self, worker: Worker, start: int, stop: int) -> Result_co:
+        """Run the indices ``start … stop - 1``."""
+        ...
+
+    def continues(self, earlier: object) -> bool:
+        """Return whether the earlier job gives the same results for the same indices."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """The candidates of a generation, from the batch's first one on. The generation may grow beyond the batch."""
+
+    batch: Batch
+    statistics: Statistics | None
+    episodes: int = 1
+
+    noun: str = field(default="candidate", init=False)
+    step: int = field(default=2, init=False)  # a mirrored pair shares its noise
+
+    def run(self, worker: Worker, start: int, stop: int) -> Outcomes:
+        """Make the candidates and evaluate them."""
+        batch = self.batch if stop <= self.batch.stop else self.batch.until(stop)
+        rollout = Rollout(
+            worker.network,
+            batch.candidates(start, stop),
+            seed=batch.seed,
+            generation=batch.generation,
+            first=start,
+            statistics=self.statistics,
+            collect_moments=worker.collect_moments,
+        )
+        return worker.evaluate(rollout)
+
+    def continues(self, earlier: object) -> bool:
+        """Compare by value. A batch that only looks like the one before gets its own results."""
+        return (
+            isinstance(earlier, Population)
+            and self.batch.same_generation(earlier.batch)
+            and _same_statistics(self.statistics, earlier.statistics)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class CenterEvaluation:
+    """One policy, evaluated on one episode for each index, with the rewards and limits of the environment itself."""
+
+    center: FloatArray
+    statistics: Statistics | None
+    seed: int
+    generation: int
+
+    noun: str = field(default="evaluation episode", init=False)
+    episodes: int = field(default=1, init=False)
+    step: int = field(default=1, init=False)
+
+    def run(self, worker: Worker, start: int, stop: int) -> Outcomes:
+        """Run one episode for each index."""
+        rollout = Rollout(
+            worker.network,
+            np.tile(self.center, (stop - start, 1)),
+            seed=self.seed,
+            generation=self.generation,
+            first=start,
+            statistics=self.statistics,
+            stream="evaluation",
+        )
+        return worker.evaluate(rollout)
+
+    def continues(self, earlier: object) -> bool:
+        """Return whether it is the same job."""
+        return self is earlier
+
+
+@dataclass(frozen=True, eq=False)
+class BlockSums:
+    """The blocks of a sum over a generation, such as a gradient."""
+
+    total: BlockSum
+
+    noun: str = field(default="gradient block", init=False)
+    episodes: int = field(default=0, init=False)
+    step: int = field(default=1, init=False)
+
+    def run(self, worker: Worker, start: int, stop: int) -> Sums:
+        """Sum each block. The search adds the blocks, in order."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return [self.total.block(number) for number in range(start, stop)]
+
+    def continues(self, earlier: object) -> bool:
+        """Return whether it is the same job."""
+        return self is earlier
+
+
+def _same_statistics(one: Statistics | None, other: Statistics | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return one.mean.tobytes() == other.mean.tobytes() and one.stdev.tobytes() == other.stdev.tobytes()

@@ -1,0 +1,150 @@
+"""A feed-forward network whose parameters differ from row to row: one row, one candidate."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clipup.errors import InvalidArgument
+
+Activation = Literal["tanh", "relu"]
+ACTIVATIONS: tuple[Activation, ...] = ("tanh", "relu")
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Where the weights and the bias of one layer lie in the flat parameter vector."""
+
+    inputs: int
+    outputs: int
+    weights: slice
+    bias: slice | None
+
+
+@dataclass(frozen=True)
+class Network:
+    """A linear policy (no hidden layers) or a multilayer perceptron, evaluated for a population at once.
+
+    The flat parameter vector holds the layers from the input to the output; each layer is its weight matrix with
+    one row per output (``outputs × inputs``, row-major) followed, where `bias` is set, by its bias. The activation
+    follows every hidden layer; the output is linear (`clipup.policies.Actions` bounds it).
+
+    Parameters
+    ----------
+    observation_size, action_size
+        Length of an observation, and number of outputs.
+    hidden
+        Sizes of the hidden layers; empty for a linear policy.
+    bias
+        Whether each layer adds a bias.
+    activation
+        ``"tanh"`` or ``"relu"``, after each hidden layer.
+
+    Examples
+    --------
+    >>> Network(8, 2, bias=False).parameter_count
+    16
+    >>> Network.parse("mlp:64", 44, 17).parameter_count
+    3985
+    """
+
+    observation_size: int
+    action_size: int
+    hidden: tuple[int, ...] = ()
+    bias: bool = True
+    activation: Activation = "tanh"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hidden", tuple(self.hidden))
+        for name, size in self._named_sizes():
+            if isinstance(cast(object, size), bool) or not isinstance(cast(object, size), int) or size < 1:
+                raise InvalidArgument(f"{name} must be an integer of at least 1, got {size!r}")
+        if self.activation not in ACTIVATIONS:
+            raise InvalidArgument(f"activation must be 'tanh' or 'relu', got {self.activation!r}")
+
+    def _named_sizes(self) -> list[tuple[str, int]]:
+        sizes = [("observation_size", self.observation_size), ("action_size", self.action_size)]
+        return sizes + [("each of hidden", size) for size in self.hidden]
+
+    @classmethod
+    def parse(cls, text: str, observation_size: int, action_size: int) -> Network:
+        """Return the network that `text` names: see `describe` for the forms."""
+        kind, _, rest = text.partition(":")
+        if kind == "linear" and not rest:
+            return cls(observation_size, action_size, bias=False)
+        if kind == "linear-bias" and not rest:
+            return cls(observation_size, action_size)
+        sizes, _, activation = rest.partition(":")
+        numbers = sizes.split(",")
+        if kind == "mlp" and all(number.strip().isdecimal() for number in numbers):
+            hidden = tuple(int(number) for number in numbers)
+            return cls(observation_size, action_size, hidden, activation=cast(Activation, activation or "tanh"))
+        raise InvalidArgument(
+            f"a network must be 'linear', 'linear-bias', 'mlp:64', 'mlp:64,64' or 'mlp:64:relu', got {text!r}"
+        )
+
+    def describe(self) -> str:
+        """Return the short form: ``linear`` (no bias), ``linear-bias``, ``mlp:64,64`` or ``mlp:64,64:relu``.
+
+        A multilayer perceptron without bias, which `parse` has no form for, is marked ``(no bias)``.
+        """
+        if not self.hidden:
+            return "linear-bias" if self.bias else "linear"
+        suffix = "" if self.activation == "tanh" else f":{self.activation}"
+        return "mlp:" + ",".join(str(size) for size in self.hidden) + suffix + ("" if self.bias else " (no bias)")
+
+    @cached_property
+    def layers(self) -> tuple[Layer, ...]:
+        """The layers, from the observation to the action, with their places in the flat vector."""
+        sizes = (self.observation_size, *self.hidden, self.action_size)
+        layers: list[Layer] = []
+        position = 0
+        for inputs, outputs in itertools.pairwise(sizes):
+            weights = slice(position, position + inputs * outputs)
+            position = weights.stop + (outputs if self.bias else 0)
+            layers.append(Layer(inputs, outputs, weights, slice(weights.stop, position) if self.bias else None))
+        return tuple(layers)
+
+    @property
+    def parameter_count(self) -> int:
+        """Length of the flat parameter vector."""
+        sizes = (self.observation_size, *self.hidden, self.action_size)
+        return sum((inputs + self.bias) * outputs for inputs, outputs in itertools.pairwise(sizes))
+
+    def check(self, parameters: NDArray[np.float32]) -> None:
+        """Raise `InvalidArgument` unless `parameters` has one row per candidate of this network's length."""
+        if parameters.ndim != 2 or parameters.shape[1] != self.parameter_count or parameters.dtype != np.float32:
+            raise InvalidArgument(
+                f"parameters of a {self.describe()} network ({self.observation_size} observations, "
+                f"{self.action_size} outputs) must be float32 of shape (candidates, {self.parameter_count}), "
+                f"got {parameters.dtype} of shape {parameters.shape}"
+            )
+
+    # BLAS may raise the flag of an invalid number where there is none: for what lies beyond the end of a short vector.
+    @np.errstate(over="ignore", invalid="ignore")
+    def forward(self, parameters: NDArray[np.float32], inputs: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the outputs (n, action_size) of row i's parameters on row i's inputs, in a new array.
+
+        Each row is its own matrix-vector product, so its bits do not depend on the other rows, nor on how many there
+        are.
+        """
+        rows = len(parameters)
+        values = inputs
+        remaining = len(self.hidden)
+        for layer in self.layers:
+            matrix = parameters[:, layer.weights].reshape(rows, layer.outputs, layer.inputs)
+            values = np.matmul(matrix, values[:, :, np.newaxis])[:, :, 0]
+            if layer.bias is not None:
+                values += parameters[:, layer.bias]
+            if remaining:
+                remaining -= 1
+                if self.activation == "tanh":
+                    np.tanh(values, out=values)
+                else:
+                    np.maximum(values, np.float32(0.0), out=values)
+        return values

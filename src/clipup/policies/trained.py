@@ -1,0 +1,77 @@
+"""One trained policy: observation in, action out. It needs numpy only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from clipup.errors import InvalidArgument
+from clipup.policies.act import Actor
+from clipup.policies.actions import Actions
+from clipup.policies.feedforward import Network
+from clipup.policies.normalizer import Statistics
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A trained policy: a network with its parameters, its observation statistics and its actions.
+
+    Parameters
+    ----------
+    network, parameters
+        The architecture, and its flat parameter vector (converted to float32).
+    statistics
+        What observations are normalized with; None leaves them as they are.
+    actions
+        How outputs become actions.
+
+    Examples
+    --------
+    >>> policy = Policy(Network(2, 1, bias=False), np.array([1.0, 2.0]), None, Actions("box", 1, (-1.0,), (1.0,), (1,)))
+    >>> policy([0.25, 0.25])
+    array([0.75], dtype=float32)
+    """
+
+    network: Network
+    parameters: NDArray[np.float32]
+    statistics: Statistics | None
+    actions: Actions
+
+    def __post_init__(self) -> None:
+        parameters = np.array(self.parameters, dtype=np.float32)
+        object.__setattr__(self, "parameters", parameters)
+        if parameters.shape != (self.network.parameter_count,):
+            raise InvalidArgument(
+                f"a {self.network.describe()} network has {self.network.parameter_count} parameters, "
+                f"got an array of shape {parameters.shape}"
+            )
+        if self.network.action_size != self.actions.size:
+            raise InvalidArgument(
+                f"the network has {self.network.action_size} outputs where the actions take {self.actions.size}"
+            )
+        if self.statistics is not None and self.statistics.mean.shape != (self.network.observation_size,):
+            raise InvalidArgument(
+                f"statistics must be of {self.network.observation_size} observations, got {self.statistics.mean.shape}"
+            )
+
+    @cached_property
+    def _actor(self) -> Actor:
+        return Actor(self.network, self.statistics, self.actions)
+
+    def __call__(self, observation: ArrayLike) -> NDArray[np.generic]:
+        """Return the action for one observation; for a discrete space it is a 0-d integer array.
+
+        A batch of observations (n, observation_size) gives a batch of actions.
+        """
+        values = np.asarray(observation)
+        single = values.ndim == 1
+        rows = values[np.newaxis] if single else values
+        if rows.ndim != 2 or rows.shape[1] != self.network.observation_size:
+            raise InvalidArgument(
+                f"an observation must have {self.network.observation_size} numbers, got shape {values.shape}"
+            )
+        actions = self._actor.act(np.broadcast_to(self.parameters, (len(rows), self.parameters.size)), rows)
+        return actions[0, ...] if single else actions

@@ -1,0 +1,96 @@
+"""Reading run directories as they are: complete, damaged, half-written, of another version, or still growing.
+
+Nothing here raises for what a directory contains. What can be read is returned, and `problems` says what is wrong with
+the rest, in words for people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from clipup.diagnosis import Finding, diagnose
+from clipup.errors import ClipUpError, FileFault, one_line
+from clipup.runs.config import RunConfig, config_values
+from clipup.runs.files import is_own
+from clipup.runs.records import ClockRecord, Record, read_lines
+from clipup.runs.rundir import RunDirectory, Status, find_runs
+from clipup.runs.toml import read_toml
+
+RUN_LIMIT = 1000
+"""Runs that a page shows at most."""
+
+
+@dataclass(frozen=True)
+class LoadedRun:
+    """What a run directory says, and what is wrong with it."""
+
+    path: Path
+    config: RunConfig | None
+    settings: Mapping[str, object]
+    """The configuration as the file has it, even if this version cannot use it."""
+    records: tuple[Record, ...]
+    clock: tuple[ClockRecord, ...]
+    status: Status
+    problems: tuple[str, ...]
+
+    def diagnose(self) -> tuple[list[Finding], list[str]]:
+        """The findings about the run, and why it cannot be diagnosed if damage in its records prevents it."""
+        try:
+            return diagnose(self.records, self.config), []
+        except Exception as error:
+            # Damage in one run must not hide the others.
+            return [], [f"cannot be diagnosed: {one_line(error)}"]
+
+
+def load_run(path: Path) -> LoadedRun:
+    """Read one run directory. Never raises for its content."""
+    try:
+        return _load(path)
+    except Exception as error:
+        # Unforeseen damage in one run must not hide the others.
+        return unreadable(path, f"cannot be read: {one_line(error)}")
+
+
+def unreadable(path: Path, *problems: str) -> LoadedRun:
+    """A run of which only its problems can be shown."""
+    return LoadedRun(path, None, {}, (), (), Status("unknown"), problems)
+
+
+def load_runs(paths: Iterable[Path]) -> tuple[list[LoadedRun], int]:
+    """The runs at `paths` and below them, up to `RUN_LIMIT`, and the number of runs beyond it."""
+    found = find_runs(paths)
+    return [load_run(path) for path in found[:RUN_LIMIT]], max(0, len(found) - RUN_LIMIT)
+
+
+def _load(path: Path) -> LoadedRun:
+    directory = RunDirectory(path)
+    if not path.is_dir():
+        return unreadable(path, f"{path}: no such directory")
+    problems: list[str] = []
+    config: RunConfig | None = None
+    settings: Mapping[str, object] = {}
+    try:
+        if not is_own(directory.config_path):
+            raise FileFault(f"{directory.config_path.name}: cannot be read: a link, or not a regular file")
+        found = read_toml(directory.config_path)
+        str(found)  # raises ValueError if a number is too long to print
+        settings = found
+        config = directory.read_config()
+        settings = config_values(config)
+    except (ClipUpError, OSError, ValueError) as error:
+        problems.append(" ".join(str(error).split()))
+    records, wrong = read_lines(directory.records_path, Record)
+    problems += _in_file(directory.records_path, wrong)
+    clock, wrong = read_lines(directory.clock_path, ClockRecord)
+    problems += _in_file(directory.clock_path, wrong)
+    status = directory.read_status(problems)
+    if not records and not problems and status.state != "running":
+        problems.append("no generation was recorded")
+    return LoadedRun(path, config, settings, tuple(records), tuple(clock), status, tuple(problems))
+
+
+def _in_file(path: Path, problems: Iterable[str]) -> list[str]:
+    rest = "; the other lines are shown"
+    return [f"{path.name}: {problem}{rest if problem.startswith('line') else ''}" for problem in problems]

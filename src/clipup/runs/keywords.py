@@ -1,0 +1,64 @@
+"""The settings as typed keywords, so that an editor completes them and a type checker checks them.
+
+Each key is a field of `clipup.runs.config.RunConfig`, of the same type; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypedDict
+
+Scalar = str | int | float | bool
+
+
+class RunChanges(TypedDict, total=False):
+    """The settings that may change when a run is resumed: its limits, and where and how it is executed."""
+
+    generations: int | None
+    total_interactions: int | None
+    time_limit: float | None
+    target_score: float | None
+    workers: int | None
+    cluster: str | None
+    episode_timeout: float | None
+    checkpoint_seconds: float
+    keep_checkpoints: int
+    tensorboard: bool
+    wandb: str | None
+    mlflow: str | None
+
+
+class RunSettings(RunChanges, total=False):
+    """Every setting but the environment."""
+
+    env_options: Mapping[str, Scalar]
+    engine: str
+    reward_offset: float
+    reward_terms: str | None
+    max_episode_steps: int | None
+    episodes: int
+    episode_seeds: str
+    rescale_actions: bool
+    lanes: int
+    policy: str
+    normalize: bool
+    max_speed: float
+    step_ratio: float
+    step_size: float | None
+    radius_factor: float
+    radius: float | None
+    momentum: float
+    population: int
+    population_max: int | None
+    interactions: int | None
+    optimizer: str
+    beta1: float
+    beta2: float
+    epsilon: float
+    stdev_learning_rate: float
+    stdev_max_change: float | None
+    fitness_shaping: str
+    fitness_scale: float
+    seed: int
+    evaluate_every: int
+    evaluation_episodes: int

@@ -1,0 +1,98 @@
+"""The command and the library are one way into a run: equal settings leave equal files, from either side."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import shutil
+from pathlib import Path
+
+import pytest
+
+import clipup
+from clipup.cli.main import main
+
+DATA = Path(__file__).parent / "data"
+FILE = 'env = "CartPole-v1"\nmax_speed = 0.1\npopulation = 12\n'
+
+
+def content(run: Path) -> dict[str, bytes]:
+    """Return every file of a run by its path, without what a clock says and the number of a process."""
+    return {
+        str(path.relative_to(run)): path.read_bytes()
+        for path in sorted(run.rglob("*"))
+        if path.is_file() and path.name not in ("clock.jsonl", "lock")
+    }
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> tuple[Path, Path]:
+    """Return two directories with the same file of settings: one for the command, one for the library."""
+    for name in ("command", "library"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "settings.toml").write_text(FILE)
+    return tmp_path / "command", tmp_path / "library"
+
+
+def test_training_and_resuming_leave_the_same_bytes(
+    places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command, library = places
+    monkeypatch.chdir(command)
+    words = ["--generations", "4", "--evaluate-every", "2", "--evaluation-episodes", "3", "--seed", "5"]
+    assert main(["train", "--config", "settings.toml", *words, "--workers", "1", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    monkeypatch.chdir(library)
+    result = clipup.train(
+        run=True, config="settings.toml", generations=4, evaluate_every=2, evaluation_episodes=3, seed=5, workers=1
+    )
+    run = Path("runs/CartPole-v1-1")
+    assert result.path == run and told["run"] == str(run)
+    assert (told["score"], told["generation"]) == (result.score, result.generation)
+    assert content(command / run) == content(library / run)
+    assert len(content(command / run)) == 6  # configuration, records, status, two policies, a checkpoint
+
+    monkeypatch.chdir(command)
+    assert main(["resume", str(run), "--generations", "+3", "--keep-checkpoints", "1", "--quiet"]) == 0
+    monkeypatch.chdir(library)
+    assert clipup.resume(run, more_generations=3, keep_checkpoints=1).generation == 7
+    assert content(command / run) == content(library / run)
+
+
+def test_both_refuse_the_same_things(places: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    file = places[0] / "settings.toml"
+    run = places[0] / "run"
+    for text, words in (
+        ('env = "evil_module:Env-v0"\n', "--import evil_module"),
+        ('env = "CartPole-v1"\ncluster = "ray://127.0.0.1:1"\n', "--cluster ray://127.0.0.1:1"),
+        ('env = "CartPole-v1"\nmax_sped = 1\n', "did you mean 'max_speed'"),
+    ):
+        file.write_text(text)
+        with pytest.raises(clipup.ClipUpError) as caught:
+            clipup.train(config=file, run=run)
+        assert words in str(caught.value)
+        assert main(["train", "--config", str(file), "--run", str(run)]) == 2
+        assert capsys.readouterr().err == f"clipup: {caught.value}\n"
+    assert not run.exists()
+    with pytest.raises(clipup.ClipUpError, match="max_speed cannot change within a run"):
+        shutil.copytree(DATA / "version-0.1-lunar", run)
+        clipup.resume(run, max_speed=0.1)  # type: ignore[call-arg]
+    with pytest.raises(clipup.ClipUpError, match="either generations or more_generations"):
+        clipup.resume(run, generations=5, more_generations=1)
+
+
+@pytest.mark.parametrize("name", ["version-0.1-lunar", "version-0.1-pendulum"])
+def test_a_run_of_version_0_1_goes_on_to_what_it_would_be_if_begun_now(name: str, tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    shutil.copytree(DATA / name, old)
+    made = len((old / "records.jsonl").read_text().splitlines())
+    kept = (old / "records.jsonl").read_bytes()
+    result = clipup.resume(old, more_generations=2)
+    assert result.generation == made + 2 and len(result.records) == made + 2
+    assert (old / "records.jsonl").read_bytes().startswith(kept)
+    bits = runpy.run_path(str(Path(__file__).with_name("test_same_bits.py")))
+    if bits["fingerprint"]() != json.loads(bits["DIGESTS"].read_text())["fingerprint"]:
+        pytest.skip("this machine's arithmetic differs from that of the stored runs")
+    clipup.train(config=old / "config.toml", run=new)
+    for file in ("records.jsonl", "policy.safetensors", "best-policy.safetensors"):
+        assert (old / file).read_bytes() == (new / file).read_bytes()

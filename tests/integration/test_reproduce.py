@@ -118,7 +118,7 @@ def test_a_run_that_another_process_makes_is_left_to_it_and_is_no_failure(tmp_pa
     held = [run.directory(tmp_path) for run in runs[:3]]
     try:
         for directory, run in zip(held, runs, strict=False):
-            directory.create(run.config, "")
+            directory.create(run.config)
         outcome = Schedule(runs, tmp_path).run()
         assert (outcome.finished, outcome.reason, outcome.failures) == (1, "busy", ())
     finally:

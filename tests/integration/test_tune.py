@@ -156,7 +156,8 @@ def test_the_figure_has_a_dot_for_every_trial(
     [
         (["--low", "0"], "0 < low < high"),
         (["--budget", "1"], "needs a budget of at least"),
-        (["--generations", "none"], "generations must be at least 2"),
+        (["--generations", "1"], "generations must be at least 2"),
+        (["--generations", "none"], "set generations"),
     ],
 )
 def test_what_cannot_work_is_refused_in_one_line(

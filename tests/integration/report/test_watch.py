@@ -212,5 +212,5 @@ def test_new_points_keep_the_focus_what_is_open_and_the_cursor(
 def test_two_servers_cannot_share_a_port(server: WatchServer, tmp_path: Path) -> None:
     from clipup.errors import InvalidArgument
 
-    with pytest.raises(InvalidArgument, match="cannot be used"):
+    with pytest.raises(InvalidArgument, match="cannot listen on port"):
         WatchServer([tmp_path], server.server_port)

@@ -10,14 +10,14 @@ HEAD = """# The public names
 
 <!-- Built by: python docs/api.py > docs/api.md -->
 
-What stands here is a promise; everything else may change without notice. `help(clipup.PGPE)`, and so on, shows the
-arguments, the formulas and an example. `import clipup` needs numpy alone; the names marked with * need `clipup[train]`
+These names are a promise. Everything else may change without notice. `help(clipup.PGPE)`, for example, shows the
+arguments, the formulas and an example. `import clipup` needs numpy alone. The names marked with * need `clipup[train]`
 when they are used."""
 NEED_SIMULATORS = {"clipup.evaluate", "clipup.resume", "clipup.train", "clipup.TrainingResult"}
 
 
 def purpose(thing: object) -> str:
-    """Return the first line of a docstring; names without one are not documented, and refused."""
+    """Return the first line of a docstring. A name without one is refused: it is not documented."""
     text = inspect.getdoc(thing)
     if not text or not (inspect.isclass(thing) or inspect.isfunction(thing)):
         raise SystemExit(f"{thing!r} has no docstring")

@@ -1,8 +1,8 @@
-"""Optimize a test function and see how: a line of progress, then a plot.
+"""Minimize a test function: show progress, then plot it.
 
     python examples/optimize.py [--function rastrigin] [--dimension 100] [--plot optimize.png]
 
-Needs numpy alone. Where matplotlib is installed the plot is written to a PNG file, otherwise it is drawn as text.
+Needs numpy alone. With matplotlib the plot is a PNG file, without it the plot is drawn as text.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def sphere(x: Array) -> Array:
 
 
 def rosenbrock(x: Array) -> Array:
-    """Return the height in a long bent valley whose floor falls towards (1, 1, …, 1)."""
+    """Return the height in a long bent valley. Its floor falls towards (1, 1, …, 1)."""
     return (100 * np.square(x[:, 1:] - np.square(x[:, :-1])) + np.square(1 - x[:, :-1])).sum(axis=1)
 
 
@@ -43,7 +43,7 @@ FUNCTIONS: dict[str, tuple[Callable[[Array], Array], float]] = {  # with a max_s
 
 
 def progress(summary: clipup.GenerationSummary, generations: int) -> None:
-    """Print one line: rewritten in place on a terminal, every tenth of the way elsewhere."""
+    """Print one line: updated in place at a terminal, elsewhere ten times in all."""
     line = (
         f"generation {summary.generation:4d}/{generations}   mean {summary.mean:10.3f}   best {summary.best:10.3f}   "
         f"speed {summary.speed:.3f} {'(clipped)' if summary.clipped else '         '}   spread {summary.stdev_norm:.3f}"
@@ -67,7 +67,7 @@ def text_plot(values: Sequence[float], width: int = 72, height: int = 12) -> str
 
 
 def write_plot(result: clipup.OptimizationResult, name: str, path: Path) -> bool:
-    """Write the course of the search to a PNG file; return False where matplotlib is not installed."""
+    """Write the course of the search to a PNG file; return False if matplotlib is not installed."""
     try:
         import matplotlib
     except ImportError:

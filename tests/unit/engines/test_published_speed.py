@@ -1,4 +1,4 @@
-"""The speeds that README and docs/rollouts.md name are those of the committed measurement."""
+"""The speeds that README and docs/engines.md name are those of the committed measurement."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_table_of_speeds_is_the_committed_measurement() -> None:
             shown = " | ".join(f"{cell}{target}" for cell, target in zip(cells, targets, strict=True))
             words = EARLY.get((env, phase), usual)
             rows.append(f"| {NAMES[env]}, {words} | {shown} |".replace("  |", " |"))
-    table = [line for line in (ROOT / "docs/rollouts.md").read_text().splitlines() if line.startswith("| ")]
+    table = [line for line in (ROOT / "docs/engines.md").read_text().splitlines() if line.startswith("| ")]
     assert [line for line in table if any(line.startswith(f"| {name}, ") for name in NAMES.values())] == rows
 
 

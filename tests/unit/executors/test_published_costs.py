@@ -1,4 +1,4 @@
-"""What docs/clusters.md and docs/rollouts.md say that things cost is what the committed measurements say."""
+"""What docs/clusters.md and docs/engines.md say that things cost is what the committed measurements say."""
 
 from __future__ import annotations
 
@@ -56,4 +56,4 @@ def test_a_candidate_costs_the_bytes_and_the_search_the_share_that_were_measured
 
 def test_bullet_is_as_much_faster_as_was_measured() -> None:
     ratio = result("bullet_client")["plain over quickened"]
-    assert f"{ratio:.2f} times as fast" in " ".join((ROOT / "docs/rollouts.md").read_text().split())
+    assert f"{ratio:.2f} times as fast" in " ".join((ROOT / "docs/engines.md").read_text().split())

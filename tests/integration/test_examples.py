@@ -1,0 +1,66 @@
+"""The programs in examples/ run as they stand, in a process of their own. (optimize.py has its own tests.)"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def run(name: str, *arguments: str, directory: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error", str(EXAMPLES / name), *arguments],
+        cwd=directory, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.glob("*.py")))
+def test_every_example_explains_itself(name: str, tmp_path: Path) -> None:
+    found = run(name, "--help", directory=tmp_path)
+    assert found.returncode == 0, found.stderr
+    assert "--generations" in found.stdout
+
+
+def test_a_trained_policy_balances_the_pole_better_than_chance(tmp_path: Path) -> None:
+    found = run("train_and_evaluate.py", "--generations", "8", directory=tmp_path)
+    assert found.returncode == 0, found.stderr
+    assert "trained for 8 generations" in found.stdout
+    mean = re.search(r"16 new episodes: mean ([\d.]+)", found.stdout)
+    assert mean is not None and float(mean[1]) > 40  # a policy that does not look gets about 10 to 20
+    assert (tmp_path / "runs/example/policy.safetensors").is_file()
+
+
+def test_a_directory_that_is_a_run_already_ends_the_example_with_one_line(tmp_path: Path) -> None:
+    small = ("--generations", "1", "--population", "4")
+    assert run("train_and_evaluate.py", *small, directory=tmp_path).returncode == 0
+    again = run("train_and_evaluate.py", *small, directory=tmp_path)
+    assert again.returncode == 2
+    assert "runs/example" in again.stderr.splitlines()[-1]
+    assert "Traceback" not in again.stderr
+
+
+def test_an_environment_of_one_s_own_gives_the_same_result_on_one_and_on_two_workers(tmp_path: Path) -> None:
+    printed = []
+    for workers in ("1", "2"):
+        found = run("custom_environment.py", "--generations", "5", "--workers", workers, directory=tmp_path)
+        assert found.returncode == 0, found.stderr
+        printed.append(found.stdout)
+    assert printed[0] == printed[1]
+    first, last = map(float, re.findall(r"(-[\d.]+) at", printed[0]))
+    assert last > first
+
+
+def test_the_search_is_the_same_for_any_number_of_processes(tmp_path: Path) -> None:
+    small = ("--generations", "20", "--dimension", "50")
+    printed = [
+        run("ask_tell_processes.py", *small, "--workers", workers, directory=tmp_path).stdout for workers in ("1", "3")
+    ]
+    assert printed[0] == printed[1]
+    distances = [float(line.split()[-1]) for line in printed[0].splitlines()]
+    assert len(distances) == 5
+    assert distances[-1] < distances[0] / 2

@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 from clipup.errors import FileFault
 from clipup.export.policy import PolicyTask, encode_policy
@@ -26,70 +25,34 @@ from clipup.runs.records import (
 from clipup.runs.rundir import RunDirectory, Status
 
 
-class Storage(Protocol):
-    """Where a trainer's results go."""
+class Storage:
+    """What a trainer calls to save a run. This one saves nothing, for a run without a directory."""
 
-    checkpoint: Checkpoint | None
+    checkpoint: Checkpoint | None = None
     """Where the run stands; None for its start."""
-    seconds: float
+    seconds: float = 0.0
     """Training time so far."""
-
-    @property
-    def path(self) -> Path | None:
-        """The run directory, if there is one."""
-        ...
-
-    @property
-    def records_size(self) -> int:
-        """Bytes of records so far."""
-        ...
+    path: Path | None = None
+    """The run directory, if there is one."""
 
     def begin(self, status: Status) -> None:
         """The run starts."""
-        ...
 
-    def append(self, record: Record, clock: ClockRecord) -> None:
-        """Add the lines of a generation."""
-        ...
+    def append(self, record: Record, clock: ClockRecord) -> int:
+        """Add the lines of a generation; return the bytes of all records so far."""
+        return 0
 
     def keep_best(self, whole: Checkpoint, policy: Policy, score: float | None) -> None:
         """Write the policy of a generation that scored better than all before it."""
-        ...
 
     def keep(self, whole: Checkpoint, policy: Policy, score: float | None) -> None:
         """Take the state after a whole generation; write it now or later."""
-        ...
 
     def finish(self, whole: Checkpoint, policy: Policy, status: Status) -> None:
-        """Write whatever is not yet written."""
-        ...
+        """Write everything that is not yet written, and how the run ended."""
 
 
-class NoStorage:
-    """Keeps nothing on disk."""
-
-    checkpoint: Checkpoint | None = None
-    seconds = 0.0
-    path: Path | None = None
-    records_size = 0
-
-    def begin(self, status: Status) -> None:
-        """Nothing to do."""
-
-    def append(self, record: Record, clock: ClockRecord) -> None:
-        """Nothing to do."""
-
-    def keep_best(self, whole: Checkpoint, policy: Policy, score: float | None) -> None:
-        """Nothing to do."""
-
-    def keep(self, whole: Checkpoint, policy: Policy, score: float | None) -> None:
-        """Nothing to do."""
-
-    def finish(self, whole: Checkpoint, policy: Policy, status: Status) -> None:
-        """Nothing to do."""
-
-
-class DirectoryStorage:
+class DirectoryStorage(Storage):
     """Keeps a run in its directory, which must be locked.
 
     Order matters. A record line is written and synced before the checkpoint that counts it. So, at whatever instant
@@ -98,6 +61,7 @@ class DirectoryStorage:
 
     def __init__(self, directory: RunDirectory, config: RunConfig, warn: Callable[[str], None]) -> None:
         """Find the newest usable checkpoint and bring the record files to where it stands."""
+        self.path = directory.path
         self._directory = directory
         self._config = config
         self._written = -1
@@ -128,24 +92,15 @@ class DirectoryStorage:
         clock = read_clock(directory.clock_path)
         self.seconds = clock[-1].seconds if clock else 0.0
 
-    @property
-    def path(self) -> Path | None:
-        """The run directory."""
-        return self._directory.path
-
-    @property
-    def records_size(self) -> int:
-        """Bytes of records so far."""
-        return self._records.size
-
     def begin(self, status: Status) -> None:
         """Write that the run is going."""
         self._directory.write_status(status)
 
-    def append(self, record: Record, clock: ClockRecord) -> None:
+    def append(self, record: Record, clock: ClockRecord) -> int:
         """Append both lines."""
         self._records.append(encode_line(record))
         self._clock.append(encode_line(clock))
+        return self._records.size
 
     def keep_best(self, whole: Checkpoint, policy: Policy, score: float | None) -> None:
         """Write the best policy."""

@@ -21,7 +21,7 @@ from clipup.runs.keywords import RunChanges, RunSettings
 from clipup.runs.records import Record, read_records
 from clipup.runs.resolve import resolve
 from clipup.runs.rundir import RunDirectory
-from clipup.runs.storage import DirectoryStorage, NoStorage, Storage
+from clipup.runs.storage import DirectoryStorage, Storage
 from clipup.runs.trust import check_cluster, check_import
 from clipup.tracking import Tracker, make_trackers
 from clipup.training.setup import make_search, make_task
@@ -182,7 +182,7 @@ def start(
 
     def store() -> Storage:
         if directory is None:
-            return NoStorage()
+            return Storage()
         directory.create(config)
         return DirectoryStorage(directory, config, _warner(trackers))
 
@@ -221,9 +221,8 @@ def _run(
 ) -> TrainingResult:
     path = directory.path if directory is not None else None
     everyone = [*trackers, *make_trackers(config, path)]
-    task = make_task(config, maker)
     executor = make_executor(
-        task,
+        make_task(config, maker),
         config.policy,
         collect_moments=config.normalize,
         lanes=config.lanes,
@@ -242,18 +241,9 @@ def _run(
         if directory is not None:
             directory.close()
     records = tuple(trainer.records) if directory is None else tuple(read_records(directory.records_path))
-    result = TrainingResult(
-        trainer.policy,
-        status.score,
-        status.score_standard_error,
-        status.generation,
-        status.total_interactions,
-        status.state,
-        status.reason,
-        records,
-        path,
-        config,
-    )
+    outcome = dataclasses.asdict(status)
+    del outcome["engine"]
+    result = TrainingResult(policy=trainer.policy, records=records, path=path, config=config, **outcome)
     if interruption.signal is not None and status.state == "interrupted":
         raise RunInterrupted(result, EXIT_CODES[interruption.signal])
     return result

@@ -19,7 +19,7 @@ from clipup.runs.checkpoint import Checkpoint
 from clipup.runs.config import RunConfig
 from clipup.runs.records import read_records
 from clipup.runs.rundir import RunDirectory
-from clipup.runs.storage import DirectoryStorage, NoStorage
+from clipup.runs.storage import DirectoryStorage, Storage
 from clipup.searches import Batch
 from clipup.training.setup import make_search
 from clipup.training.signals import Interruption
@@ -80,7 +80,7 @@ def trainer_of(settings: RunConfig, bowl: Bowl, *rest: Any, **more: Any) -> Trai
 
 def test_a_generation_is_recorded_with_everything_and_evaluations_are_not_counted():
     bowl = Bowl()
-    trainer = trainer_of(config(), bowl, NoStorage())
+    trainer = trainer_of(config(), bowl, Storage())
     status = trainer.run()
     assert (status.state, status.generation, status.total_interactions) == ("finished", 6, 300)
     assert [record.score is not None for record in trainer.records] == [False, True] * 3
@@ -94,44 +94,44 @@ def test_a_generation_is_recorded_with_everything_and_evaluations_are_not_counte
 
 def test_statistics_are_those_of_earlier_generations_only():
     bowl = Bowl()
-    trainer_of(config(generations=3), bowl, NoStorage()).run()
+    trainer_of(config(generations=3), bowl, Storage()).run()
     means = [None if statistics is None else statistics.mean.tolist() for _, _, _, statistics in bowl.calls]
     assert means == [None, [0.0, 0.0], [0.5, 0.5]]
     assert bowl.centers[0][0] == 2 and bowl.centers[0][1].mean.tolist() == [0.5, 0.5]
     plain = Bowl()
-    trainer_of(config(generations=2, normalize=False), plain, NoStorage()).run()
+    trainer_of(config(generations=2, normalize=False), plain, Storage()).run()
     assert [statistics for _, _, _, statistics in plain.calls] == [None, None]
 
 
 def test_an_adaptive_population_grows_in_batches_up_to_its_bound_and_says_what_may_come_next():
     bowl = Bowl()
-    trainer = trainer_of(config(interactions=120, population_max=44, generations=1), bowl, NoStorage())
+    trainer = trainer_of(config(interactions=120, population_max=44, generations=1), bowl, Storage())
     trainer.run()
     assert [(start, stop) for _, start, stop, _ in bowl.calls] == [(0, 10), (10, 20), (20, 30)]
     assert [(batch.start, batch.stop) for batch in bowl.following if batch] == [(10, 20), (20, 30), (30, 40)]
     assert trainer.records[0].population == 30 and not trainer.records[0].population_bound
-    bounded = trainer_of(config(interactions=1000, population_max=44, generations=1), Bowl(), NoStorage())
+    bounded = trainer_of(config(interactions=1000, population_max=44, generations=1), Bowl(), Storage())
     bounded.run()
     assert bounded.records[0].population == 44 and bounded.records[0].population_bound
 
 
 def test_ranks_make_the_scale_of_the_fitness_irrelevant_and_the_records_show_it_unscaled():
-    plain, scaled = (trainer_of(config(fitness_scale=scale), Bowl(), NoStorage()) for scale in (1.0, 1024.0))
+    plain, scaled = (trainer_of(config(fitness_scale=scale), Bowl(), Storage()) for scale in (1.0, 1024.0))
     plain.run()
     scaled.run()
     assert plain.records == scaled.records
-    raw = trainer_of(config(fitness_scale=1024.0, fitness_shaping="raw"), Bowl(), NoStorage())
+    raw = trainer_of(config(fitness_scale=1024.0, fitness_shaping="raw"), Bowl(), Storage())
     raw.run()
     assert raw.records[0].fitness_mean == plain.records[0].fitness_mean
     assert raw.records[0].gradient_norm > 100 * plain.records[0].gradient_norm
 
 
 def test_some_failing_candidates_are_ranked_last_and_all_of_them_end_the_run():
-    trainer = trainer_of(config(), Bowl(failing=(3, 4)), NoStorage())
+    trainer = trainer_of(config(), Bowl(failing=(3, 4)), Storage())
     trainer.run()
     assert trainer.records[0].nonfinite == 2 and trainer.records[0].fitness_mean is not None
     with pytest.raises(EnvironmentFault, match="Bowl failed for all 10 candidates; the first: broke"):
-        trainer_of(config(), Bowl(failing=tuple(range(10))), NoStorage()).run()
+        trainer_of(config(), Bowl(failing=tuple(range(10))), Storage()).run()
 
 
 @pytest.mark.parametrize("error", [Diverged("too far"), RuntimeError("bug"), KeyboardInterrupt()])
@@ -152,7 +152,7 @@ def test_whatever_ends_a_run_the_last_whole_generation_is_kept(tmp_path, error):
     assert resumed.generation == 3
     resumed.run()
     directory.close()
-    whole = trainer_of(config(), Bowl(), NoStorage())
+    whole = trainer_of(config(), Bowl(), Storage())
     whole.run()
     assert resumed.policy.parameters.tolist() == whole.policy.parameters.tolist()
     assert resumed.records == whole.records[3:]
@@ -161,7 +161,7 @@ def test_whatever_ends_a_run_the_last_whole_generation_is_kept(tmp_path, error):
 def test_a_stop_that_was_asked_for_ends_before_the_next_evaluation():
     interruption = Interruption()
     interruption.stop()
-    trainer = trainer_of(config(), Bowl(), NoStorage(), interruption=interruption)
+    trainer = trainer_of(config(), Bowl(), Storage(), interruption=interruption)
     assert trainer.run().state == "interrupted" and trainer.generation == 0
 
 
@@ -192,7 +192,7 @@ class Failing:
 @pytest.mark.parametrize("moment", ["generation", "end"])
 def test_a_tracker_that_fails_is_left_out_and_the_run_goes_on(moment):
     failing, witness = Failing(moment), Failing("never")
-    status = trainer_of(config(), Bowl(), NoStorage(), [failing, witness]).run()
+    status = trainer_of(config(), Bowl(), Storage(), [failing, witness]).run()
     assert (status.state, status.generation) == ("finished", 6)
     assert failing.told.count("generation") == (1 if moment == "generation" else 6)
     assert witness.told.count("generation") == 6 and witness.told[-1] == "end"
@@ -206,7 +206,7 @@ def test_episodes_that_fail_in_an_evaluation_are_told():
             return Outcomes(returns, returns, np.ones(episodes), None, (Failure(1, "broke"),))
 
     witness = Failing("never")
-    status = trainer_of(config(), Fragile(), NoStorage(), [witness]).run()
+    status = trainer_of(config(), Fragile(), Storage(), [witness]).run()
     assert status.score is None
     assert any("1 of 3 evaluation episodes failed, evaluation episode 1: broke" in told for told in witness.told)
 

@@ -127,7 +127,7 @@ def check_told(fitnesses: ArrayLike, asked: int) -> Vector:
     told = as_floats("fitnesses", fitnesses, InvalidFitness)
     if told.shape != (asked,):
         raise InvalidFitness(
-            f"one fitness a candidate is needed, a vector of {asked}, got shape {told.shape}; "
+            f"one fitness for each candidate is needed, a vector of {asked}, got shape {told.shape}; "
             "tell all candidates of the last ask() at once"
         )
     return told

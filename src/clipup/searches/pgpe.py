@@ -134,7 +134,7 @@ class PGPE:
             "stdev_learning_rate": self._stdev_learning_rate,
             "stdev_max_change": self._stdev_max_change,
             "fitness_shaping": self._shaping,
-            "fitness_max": fitness_max,
+            "fitness_max": None if fitness_max is None else float(fitness_max),
         }
         # This generation's directions if ask() made all of them; otherwise None, and tell() makes them again.
         self._kept: list[FloatArray] | None = []
@@ -168,7 +168,7 @@ class PGPE:
     # -- ask and tell -------------------------------------------------------------------------------------------------
 
     def batch(self) -> GaussianBatch:
-        """Return what is to be evaluated next, without making it; until `tell`, asking again gives the same."""
+        """Return the candidates to evaluate next, without making them; the same until `tell` is called."""
         batch = self._next_batch()
         if self._state.asked == 0:
             self._kept = None  # tell() makes the directions of these candidates again; ask() keeps its own
@@ -188,7 +188,7 @@ class PGPE:
         return batch.until(stop) if stop > batch.stop else None
 
     def ask(self) -> FloatArray:
-        """Return the candidates to evaluate next, one a row; rows 2i and 2i + 1 mirror each other about the center."""
+        """Return the candidates to evaluate next, one in each row; rows 2i and 2i + 1 mirror each other."""
         kept, asked_before = self._kept, self._state.asked > 0
         batch = self.batch()
         if kept is None or asked_before:

@@ -95,7 +95,7 @@ SumBlocks = Callable[[BlockSum], Iterable[tuple[NDArray[np.float64], ...]]]
 
 @dataclass(frozen=True)
 class Figures:
-    """What a search says about its last generation, for the record; before the first one, all zero.
+    """What a search says about its last generation, for the record; without one, speed and counts are 0.
 
     Parameters
     ----------

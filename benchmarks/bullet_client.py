@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from clipup.engines import Task
-from clipup.engines.bullet import quicken
-from clipup.engines.environment import make_environment
+from clipup.engines.gymnasium.bullet import quicken
+from clipup.engines.gymnasium.environment import make_environment
 
 HERE = Path(__file__).parent
 RESULT = HERE / "results" / "bullet_client.json"

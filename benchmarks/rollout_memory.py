@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from clipup import PGPE
-from clipup.engines import Task, make_engine
+from clipup.engines import Rollout, Task, make_engine
 from clipup.policies import Network
 
 HERE = Path(__file__).parent
@@ -48,7 +48,7 @@ def main() -> None:
     memory: list[float] = []
     steps = 0
     for generation in range(arguments.generations):
-        outcomes = engine.evaluate(network, search.ask(), seed=1, generation=generation, collect_moments=True)
+        outcomes = engine.evaluate(Rollout(network, search.ask(), seed=1, generation=generation, collect_moments=True))
         search.tell(outcomes.fitness)
         steps += int(outcomes.interactions.sum())
         gc.collect()

@@ -224,8 +224,8 @@ class Tape:
     """Every call that generations of training make to EnvPool, to be made again with nothing in between."""
 
     def __init__(self, contest: Any, seconds: float) -> None:
-        from clipup.engines import envpool, lanes
-        from clipup.engines.pool import Pool
+        from clipup.engines.envpool import engine, lanes
+        from clipup.engines.envpool.pool import Pool
 
         self._calls: list[tuple[Any, ...]] = []
         self._pools: list[Any] = []  # with the arguments that they were made from
@@ -255,13 +255,13 @@ class Tape:
                 tape._note(Pool.close, self._number)
                 super().close()
 
-        envpool.Pool = lanes.Pool = Recorded
+        engine.Pool = lanes.Pool = Recorded
         try:
             before = contest.interactions
             contest.ours(seconds)
             self._steps = contest.interactions - before
         finally:
-            envpool.Pool = lanes.Pool = Pool
+            engine.Pool = lanes.Pool = Pool
             self._recording = False  # pools made meanwhile live on in the engine
         self._closed = {number for call, number, *_ in self._calls if call == Pool.close}
 
@@ -270,7 +270,7 @@ class Tape:
             self._calls.append(call)
 
     def _make(self, number: int) -> None:
-        from clipup.engines.pool import Pool
+        from clipup.engines.envpool.pool import Pool
 
         self._made[number] = Pool(*self._pools[number])
 

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from clipup.engines import Engine, Outcomes, Task, make_engine
-from clipup.policies import Network, Normalizer, Statistics
+import clipup
+from clipup.engines import Engine, EngineDescription, Outcomes, Rollout, Task, make_engine, registry
+from clipup.engines.accumulator import Accumulator
+from clipup.engines.protocol import EngineEntry
+from clipup.engines.seeding import seed_indices, seed_words, uint32
+from clipup.errors import ClipUpError, InvalidArgument, UnknownEnvironment
+from clipup.evaluation.video import play
+from clipup.policies import Actions, Moments, Network, Normalizer, Statistics
+from clipup.policies.act import Actor
 
 # Environment, engine, network, size of the parameters, candidates.
 CASES = {
@@ -24,8 +32,73 @@ CASES = {
     "gymnasium-HumanoidBullet": (
         "pybullet_envs_gymnasium:HumanoidBulletEnv-v0", "gymnasium", "mlp:64", 0.05, 6,
     ),
+    "toy-Toy-v0": ("Toy-v0", "toy", "linear-bias", 0.5, 8),
 }  # fmt: skip
 LANES = 12
+
+
+# -- an engine to copy: the smallest that keeps the promise ------------------------------------------------------------
+
+
+class ToyEngine(Engine):
+    """A point on a line that the policy pushes; the reward is its place, and an episode has at most 30 steps."""
+
+    def __init__(self, task: Task, reason: str) -> None:
+        self.task = task
+        bound = np.ones(1, np.float32)
+        self.description = EngineDescription("toy", "1.0", reason, 2, Actions.box(-bound, bound))
+
+    def evaluate(self, rollout: Rollout) -> Outcomes:
+        rollout.check(self.observation_size, self.actions.size)
+        task, rows = self.task, rollout.parameters
+        results = Accumulator(len(rows), self.observation_size, collect_moments=rollout.collect_moments)
+        actor = Actor(rollout.network, rollout.statistics, self.actions)
+        for row, index in enumerate(rollout.indices):
+            results.totals[row], seen = 0.0, []
+            for episode in range(task.episodes):
+                words = seed_words(
+                    rollout.seed, "candidate", epoch=rollout.generation, stream=rollout.stream, episode=episode,
+                    indices=seed_indices(np.array([index]), task.episode_seeds),
+                )  # fmt: skip
+                place = np.random.default_rng(uint32(words)).normal(size=2)
+                for _ in range(min(task.max_episode_steps or 30, 30)):
+                    seen.append(place)
+                    actions, broken = actor.act_without_nan(rows[row : row + 1], place[np.newaxis])
+                    results.broken[row] |= broken is not None
+                    place = np.array([place[0] + 0.1 * actions[0, 0], place[0]])
+                    results.totals[row] += place[0]
+            results.steps[row] = len(seen)
+            if results.moments is not None:
+                moments = Moments.of(np.array(seen))
+                results.moments.count[row], results.moments.mean[row] = len(seen), moments.mean[0]
+                results.moments.m2[row] = moments.m2[0]
+        return results.outcomes(episodes=task.episodes, reward_offset=task.reward_offset)
+
+    def close(self) -> None:
+        pass
+
+
+class ToyEntry(EngineEntry):
+    name = "toy"
+    title = "The toy"
+    own_threads = True  # so that nothing starts processes, which would not know it
+
+    def ids(self) -> tuple[str, ...]:
+        return ("Toy-v0",)
+
+    def refusal(self, task: Task) -> ClipUpError | None:
+        return None if task.env == "Toy-v0" else UnknownEnvironment(f"The toy has no {task.label}")
+
+    def make(self, task: Task, *, lanes: int, threads: int | None, reason: str) -> Engine:
+        return ToyEngine(task, reason)
+
+
+@pytest.fixture(autouse=True)
+def _a_third_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "ENTRIES", (ToyEntry(), *registry.ENTRIES))
+
+
+# -- every engine ------------------------------------------------------------------------------------------------------
 
 
 class Case:
@@ -50,7 +123,7 @@ class Case:
         arguments: dict[str, Any] = {
             "seed": 5, "generation": 3, "first": start, "statistics": self.statistics, "collect_moments": True,
         }  # fmt: skip
-        return engine.evaluate(self.network, self.parameters[start:stop], **{**arguments, **changes})
+        return engine.evaluate(Rollout(self.network, self.parameters[start:stop], **{**arguments, **changes}))
 
     def close(self) -> None:
         for engine in self.engines:
@@ -124,7 +197,12 @@ def test_a_callers_arrays_are_left_alone(case: Case) -> None:
 
 @pytest.mark.parametrize(
     ("env", "engine"),
-    [("Walker2d-v4", "auto"), ("LunarLanderContinuous-v3", "auto"), ("Pendulum-v1", "gymnasium")],
+    [
+        ("Walker2d-v4", "auto"),
+        ("LunarLanderContinuous-v3", "auto"),
+        ("Pendulum-v1", "gymnasium"),
+        ("Toy-v0", "toy"),
+    ],
 )
 class TestEpisodes:
     """Several episodes, and seeds in common."""
@@ -176,7 +254,7 @@ def test_interactions_fitness_and_returns_are_exact(engine: Any) -> None:
     made = make_engine(Task("CartPole-v1", engine=engine, episodes=2, reward_offset=-0.25), lanes=4)
     network = Network(4, 2)
     parameters = np.random.default_rng(0).standard_normal((9, network.parameter_count)).astype(np.float32)
-    outcomes = made.evaluate(network, parameters, seed=0, generation=0)
+    outcomes = made.evaluate(Rollout(network, parameters, seed=0, generation=0))
     made.close()
     assert outcomes.moments is None
     np.testing.assert_array_equal(outcomes.returns * 2, outcomes.interactions)
@@ -186,7 +264,7 @@ def test_interactions_fitness_and_returns_are_exact(engine: Any) -> None:
 @pytest.mark.parametrize("engine", ["envpool", "gymnasium"])
 def test_a_limit_of_steps_is_kept(engine: Any) -> None:
     made = make_engine(Task("Pendulum-v1", engine=engine, max_episode_steps=13))
-    outcomes = made.evaluate(Network(3, 1), np.zeros((3, 4), np.float32), seed=0, generation=0)
+    outcomes = made.evaluate(Rollout(Network(3, 1), np.zeros((3, 4), np.float32), seed=0, generation=0))
     made.close()
     assert outcomes.interactions.tolist() == [13, 13, 13]
 
@@ -194,7 +272,9 @@ def test_a_limit_of_steps_is_kept(engine: Any) -> None:
 @pytest.mark.parametrize("engine", ["envpool", "gymnasium"])
 def test_no_candidates_give_no_outcomes(engine: Any) -> None:
     made = make_engine(Task("CartPole-v1", engine=engine))
-    outcomes = made.evaluate(Network(4, 2), np.zeros((0, 10), np.float32), seed=0, generation=0, collect_moments=True)
+    outcomes = made.evaluate(
+        Rollout(Network(4, 2), np.zeros((0, 10), np.float32), seed=0, generation=0, collect_moments=True)
+    )
     assert len(outcomes) == 0
     assert outcomes.moments is not None
     assert outcomes.moments.mean.shape == (0, 4)
@@ -208,13 +288,11 @@ def test_moments_are_those_of_the_observations_acted_on(engine: Any) -> None:
     made = make_engine(task)
     network = Network(3, 1)
     parameters = np.zeros((1, 4), np.float32)
-    outcomes = made.evaluate(network, parameters, seed=2, generation=0, collect_moments=True)
+    outcomes = made.evaluate(Rollout(network, parameters, seed=2, generation=0, collect_moments=True))
     made.close()
     assert outcomes.moments is not None
     assert outcomes.moments.count.tolist() == [25]
     if engine == "gymnasium":
-        from clipup.engines.seeding import seed_words, uint32
-
         words = seed_words(2, "candidate", epoch=0, stream="training", indices=np.array([0]))
         environment = gymnasium.make("Pendulum-v1")
         observation, _ = environment.reset(seed=uint32(words)[0])
@@ -240,3 +318,35 @@ def test_statistics_of_a_generation_follow_from_its_candidates_in_order() -> Non
     assert whole.mean.tobytes() == parts.mean.tobytes()
     assert whole.variance.tobytes() == parts.variance.tobytes()
     case.close()
+
+
+def test_an_engine_says_what_it_is(case: Case) -> None:
+    engine = case.engines[0]
+    description = engine.description
+    assert description == EngineDescription(
+        engine.name, description.version, engine.reason, engine.observation_size, engine.actions
+    )
+    assert description.name == case.task.engine == registry.entry(engine.name).name
+    assert description.version[0].isdecimal()
+
+
+def test_each_entry_answers_what_others_ask() -> None:
+    for entry in registry.ENTRIES:
+        assert entry.parallelism in ("threads", "processes")
+        assert entry.preferred_candidates >= 1
+        assert all(entry.has(env) for env in list(entry.ids())[:3])
+        refusal = entry.refusal(Task("Nonsense-v0", reward_terms=(0,)))
+        assert refusal is None or "\n" not in str(refusal)
+
+
+def test_an_engine_in_the_registry_trains_evaluates_and_is_refused_what_it_lacks(tmp_path: Path) -> None:
+    result = clipup.train("Toy-v0", generations=3, population=8, run=tmp_path / "run")
+    assert result.generation == 3
+    policy = clipup.load_policy(tmp_path / "run")
+    assert clipup.evaluate(policy, Task("Toy-v0"), episodes=2).engine == "toy"
+    with pytest.raises(UnknownEnvironment, match="did you mean Toy-v0"):
+        make_engine(Task("Toyy-v0"))
+    with pytest.raises(InvalidArgument, match="The toy cannot render"):
+        play(policy, Task("Toy-v0", engine="toy"))
+    with pytest.raises(InvalidArgument, match="The toy cannot be measured"):
+        registry.entry("toy").bare_simulator(Task("Toy-v0"), count=1, threads=1)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from clipup.engines import Task, make_engine
+from clipup.engines import Rollout, Task, make_engine
 from clipup.policies import Network
 
 EPISODES = {"envpool": 1000, "gymnasium": 400}
@@ -26,11 +26,11 @@ def test_mean_returns_lie_within_three_standard_errors(env: str, network: str, s
     means: list[float] = []
     variances: list[float] = []
     for engine_name, episodes in EPISODES.items():
-        engine = make_engine(Task(env, engine=engine_name))  # type: ignore[arg-type]
+        engine = make_engine(Task(env, engine=engine_name))
         shape = Network.parse(network, engine.observation_size, engine.actions.size)
         row = scale * np.random.default_rng(policy).standard_normal(shape.parameter_count)
         parameters = np.tile(row.astype(np.float32), (episodes, 1))
-        outcomes = engine.evaluate(shape, parameters, seed=1, generation=0, stream="evaluation")
+        outcomes = engine.evaluate(Rollout(shape, parameters, seed=1, generation=0, stream="evaluation"))
         engine.close()
         assert not outcomes.failures
         means.append(float(outcomes.returns.mean()))

@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 
 from clipup.engines import Task
-from clipup.engines.pool import REPLAYABLE_FAMILY, Pool, pool_layout
-from clipup.engines.registry import envpool_ids
+from clipup.engines.envpool.pool import REPLAYABLE_FAMILY, Pool, pool_layout, registered
 
-FAMILY = sorted(name for name, (path, *_) in envpool_ids().items() if path == REPLAYABLE_FAMILY)
+FAMILY = sorted(name for name, (path, *_) in registered().items() if path == REPLAYABLE_FAMILY)
 QUICK = ["Ant-v5", "HalfCheetah-v4", "Humanoid-v4", "Reacher-v4", "Walker2d-v4"]
 SEEDS = [3, 4]
 

@@ -18,8 +18,7 @@ import gymnasium  # noqa: F401
 
 import clipup.cli.resume
 import clipup.cli.train
-import clipup.engines.envpool
-import clipup.engines.gymnasium  # noqa: F401
+import clipup.engines  # noqa: F401
 from clipup.cli.main import main
 from clipup.runs import records
 

@@ -257,7 +257,7 @@ def test_nothing_is_imported_from_the_directory_that_one_is_in(run, tmp_path, na
         [*start, *training], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    probe = "from clipup.evaluation import graphics; graphics._works('Ant-v4')"
+    probe = "from clipup.engines.envpool import rendering; rendering.draws_elsewhere('Ant-v4')"
     subprocess.run([sys.executable, "-P", "-c", probe], cwd=tmp_path, env=environment, capture_output=True, check=True)
     assert not (tmp_path / "ran").exists()
 

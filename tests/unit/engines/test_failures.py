@@ -8,8 +8,9 @@ import gymnasium
 import numpy as np
 import pytest
 
-from clipup.engines import Outcomes, Task, make_engine, pool
-from clipup.engines import gymnasium as gymnasium_engine
+from clipup.engines import Outcomes, Rollout, Task, make_engine
+from clipup.engines.envpool import pool
+from clipup.engines.gymnasium import engine as gymnasium_engine
 from clipup.errors import EnvironmentFault, InvalidArgument
 from clipup.policies import Network, Statistics
 
@@ -22,7 +23,7 @@ ROWS = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, -0.1]], np.float32
 def evaluate(maker: Maker, behaviour: str, rows: np.ndarray = ROWS, **fields: object) -> Outcomes:
     engine = make_engine(Task(maker, {"behaviour": behaviour}, **fields))  # type: ignore[arg-type]
     try:
-        return engine.evaluate(NETWORK, rows, seed=1, generation=0, first=10, collect_moments=True)
+        return engine.evaluate(Rollout(NETWORK, rows, seed=1, generation=0, first=10, collect_moments=True))
     finally:
         engine.close()
 
@@ -91,7 +92,7 @@ def test_envpool_s_endless_episodes_are_stopped_and_named(monkeypatch: pytest.Mo
     falls, stands = np.zeros((2, 10), np.float32)
     falls[8] = 1.0  # pushes left whatever comes
     stands[4:8] = 0.0, 0.5, 5.0, 2.0  # pushes to where the pole leans
-    outcomes = engine.evaluate(network, np.stack([falls, stands]), seed=0, generation=0)
+    outcomes = engine.evaluate(Rollout(network, np.stack([falls, stands]), seed=0, generation=0))
     engine.close()
     assert [(failure.index, failure.message) for failure in outcomes.failures] == [
         (1, "no end after 15 steps; set max_episode_steps")
@@ -140,8 +141,8 @@ def test_parameters_that_are_not_finite_spoil_their_own_candidate_only(env: str)
     bad = good.copy()
     bad[2] = np.nan
     bad[5, 0] = np.inf
-    clean = engine.evaluate(network, good, seed=1, generation=0, collect_moments=True)
-    spoilt = engine.evaluate(network, bad, seed=1, generation=0, collect_moments=True)
+    clean = engine.evaluate(Rollout(network, good, seed=1, generation=0, collect_moments=True))
+    spoilt = engine.evaluate(Rollout(network, bad, seed=1, generation=0, collect_moments=True))
     engine.close()
     assert np.isnan(spoilt.fitness[2])
     assert np.isfinite(spoilt.fitness[5]), "an infinite output is clipped, or the choice"
@@ -154,11 +155,11 @@ def test_no_thread_is_left_behind() -> None:
     before = threading.active_count(), native_threads()
     engine = make_engine(Task("CartPole-v1"), threads=2)
     network = Network(4, 2)
-    engine.evaluate(network, np.zeros((8, network.parameter_count), np.float32), seed=0, generation=0)
+    engine.evaluate(Rollout(network, np.zeros((8, network.parameter_count), np.float32), seed=0, generation=0))
     engine.close()
     engine = make_engine(Task("Walker2d-v4", max_episode_steps=3), threads=2, lanes=4)
     network = Network(17, 6)
-    engine.evaluate(network, np.zeros((8, network.parameter_count), np.float32), seed=0, generation=0)
+    engine.evaluate(Rollout(network, np.zeros((8, network.parameter_count), np.float32), seed=0, generation=0))
     engine.close()
     assert (threading.active_count(), native_threads()) == before
 
@@ -193,5 +194,5 @@ def test_a_request_that_cannot_be_met_is_refused(engine_name: str, changes: dict
         **changes,
     }
     with pytest.raises(InvalidArgument, match=words):
-        engine.evaluate(**request)  # type: ignore[arg-type]
+        engine.evaluate(Rollout(**request))  # type: ignore[arg-type]
     engine.close()

@@ -7,13 +7,15 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from tests.unit.engines.conftest import Line
 
-from clipup.engines import Task, check_environment, envpool, lanes, make_engine
-from clipup.engines.pool import Pool
-from clipup.engines.wave import Wave
+from clipup.engines import Rollout, Task, check_environment, make_engine
+from clipup.engines.envpool import engine as envpool_engine
+from clipup.engines.envpool import lanes
+from clipup.engines.envpool.lockstep import Lockstep
+from clipup.engines.envpool.pool import Pool
 from clipup.errors import ClipUpError
 from clipup.policies import Network
+from tests.unit.engines.conftest import Line
 
 
 class Census:
@@ -35,7 +37,7 @@ class Census:
                 census.alive -= len(self.lanes) if self.open else 0
                 self.open = False
 
-        monkeypatch.setattr(envpool, "Pool", Counted)
+        monkeypatch.setattr(envpool_engine, "Pool", Counted)
         monkeypatch.setattr(lanes, "Pool", Counted)
 
 
@@ -51,7 +53,9 @@ def test_a_large_population_does_not_need_as_many_simulators(env: str, most: int
     engine = make_engine(Task(env, max_episode_steps=20), lanes=8)
     network = Network(4, engine.actions.size)
     for generation in range(3):
-        engine.evaluate(network, np.zeros((50, network.parameter_count), np.float32), seed=0, generation=generation)
+        engine.evaluate(
+            Rollout(network, np.zeros((50, network.parameter_count), np.float32), seed=0, generation=generation)
+        )
     assert 0 < census.most <= most
     engine.close()
     assert census.alive == 0
@@ -65,22 +69,22 @@ def test_an_evaluation_that_is_cut_short_leaves_no_simulator(
     engine = make_engine(Task(env, max_episode_steps=20), lanes=8)
     network = Network(4, engine.actions.size)
     rows = np.zeros((20, network.parameter_count), np.float32)
-    whole = engine.evaluate(network, rows, seed=0, generation=0)
-    rounds, advance = 0, Wave.advance
+    whole = engine.evaluate(Rollout(network, rows, seed=0, generation=0))
+    rounds, advance = 0, Lockstep.advance
 
-    def fail(wave: Wave) -> bool:
+    def fail(part: Lockstep) -> bool:
         nonlocal rounds
         rounds += 1
         if rounds == 7:
             raise error
-        return advance(wave)
+        return advance(part)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Wave, "advance", fail)
+        patch.setattr(Lockstep, "advance", fail)
         with pytest.raises(error):
-            engine.evaluate(network, rows, seed=0, generation=0)
+            engine.evaluate(Rollout(network, rows, seed=0, generation=0))
     assert census.alive == 0
-    again = engine.evaluate(network, rows, seed=0, generation=0)
+    again = engine.evaluate(Rollout(network, rows, seed=0, generation=0))
     assert again.fitness.tobytes() == whole.fitness.tobytes()
     engine.close()
 
@@ -90,7 +94,7 @@ def test_a_lane_that_is_made_anew_replaces_the_old_one(census: Census) -> None:
     network = Network(4, 1)
     rows = np.zeros((4, network.parameter_count), np.float32)
     for _ in range(3):
-        engine.evaluate(network, rows, seed=0, generation=2)  # again: its lanes are ahead
+        engine.evaluate(Rollout(network, rows, seed=0, generation=2))  # again: its lanes are ahead
     assert census.alive == 4
     engine.close()
 
@@ -125,7 +129,7 @@ def test_every_environment_is_closed(behaviour: str, how: str) -> None:
             check_environment(task)
         else:
             engine = make_engine(task)
-            engine.evaluate(Network(2, 1), np.ones((3, 3), np.float32), seed=0, generation=0)
+            engine.evaluate(Rollout(Network(2, 1), np.ones((3, 3), np.float32), seed=0, generation=0))
             engine.close()
     except ClipUpError:
         pass

@@ -22,7 +22,7 @@ from clipup.errors import InvalidArgument
         {"reward_offset": "x"},
         {"reward_terms": 3},
         {"max_episode_steps": True},
-        {"engine": "mujoco"},
+        {"engine": 3},
         {"episode_seeds": "none"},
     ],
 )

@@ -6,8 +6,7 @@ import pytest
 from clipup.engines import Task
 from clipup.errors import InvalidArgument
 from clipup.evaluation import evaluate, summarize
-from clipup.evaluation.rendering import play
-from clipup.evaluation.video import record_video
+from clipup.evaluation.video import play, record_video
 from clipup.policies import Actions, Network, Policy
 
 

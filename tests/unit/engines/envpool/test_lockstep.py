@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from clipup.engines.ledger import Ledger
-from clipup.engines.pool import Layout, Pool
+from clipup.engines.accumulator import Accumulator
+from clipup.engines.envpool.lockstep import Lockstep
+from clipup.engines.envpool.pool import Layout, Pool
 from clipup.engines.task import Task
-from clipup.engines.wave import Wave
 from clipup.policies import Actions, Network
+from clipup.policies.act import Actor
 
 SIZE, LANES, ROWS, EPISODES = 3, 4, 10, 2
 NETWORK = Network(SIZE, 2)
@@ -80,17 +81,18 @@ class ScriptedPool:
 
 def run(
     parameters: NDArray[np.float32], episodes: dict[tuple[int, int], Episode] | None = None, **layout: Any
-) -> tuple[Ledger, ScriptedPool]:
+) -> tuple[Accumulator, ScriptedPool]:
     task = Task("CartPole-v1", episodes=EPISODES)
     fields: dict[str, Any] = {"step_limit": 100, "endless": False, "replayable": True, **layout}
     pool = ScriptedPool(Layout(task, SIZE, ACTIONS, 0, 1, 2, **fields), dict(episodes or {}))
-    ledger = Ledger(len(parameters), SIZE, collect_moments=True)
+    accumulator = Accumulator(len(parameters), SIZE, collect_moments=True)
     slots, rows = np.arange(LANES, dtype=np.int32), np.arange(LANES)
-    wave = Wave(cast(Pool, pool), slots, rows, LANES, NETWORK, parameters, None, ledger)
+    actor = Actor(NETWORK, None, ACTIONS)
+    lockstep = Lockstep(cast(Pool, pool), slots, rows, LANES, actor, parameters, accumulator)
     with np.errstate(all="ignore"):
-        while wave.advance():
+        while lockstep.advance():
             pass
-    return ledger, pool
+    return accumulator, pool
 
 
 def population(rows: int = ROWS) -> NDArray[np.float32]:
@@ -104,16 +106,16 @@ def places(row: int) -> list[tuple[int, int]]:
 
 
 def test_sums_steps_and_moments_are_those_of_each_candidate_s_own_episodes() -> None:
-    ledger, pool = run(population())
-    assert ledger.moments is not None
+    accumulator, pool = run(population())
+    assert accumulator.moments is not None
     for row in range(ROWS):
         mine = [pool.episodes[place] for place in places(row)]
         seen = np.concatenate([episode.observations[:-1] for episode in mine])
-        assert ledger.steps[row] == len(seen) == ledger.moments.count[row]
-        np.testing.assert_allclose(ledger.totals[row], sum(episode.rewards.sum() for episode in mine), rtol=1e-12)
-        np.testing.assert_allclose(ledger.moments.mean[row], seen.mean(axis=0), rtol=1e-13)
-        np.testing.assert_allclose(ledger.moments.m2[row] / len(seen), seen.var(axis=0), rtol=1e-10, atol=1e-10)
-    assert not ledger.broken.any() and not ledger.endless.any()
+        assert accumulator.steps[row] == len(seen) == accumulator.moments.count[row]
+        np.testing.assert_allclose(accumulator.totals[row], sum(episode.rewards.sum() for episode in mine), rtol=1e-12)
+        np.testing.assert_allclose(accumulator.moments.mean[row], seen.mean(axis=0), rtol=1e-13)
+        np.testing.assert_allclose(accumulator.moments.m2[row] / len(seen), seen.var(axis=0), rtol=1e-10, atol=1e-10)
+    assert not accumulator.broken.any() and not accumulator.endless.any()
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -122,8 +124,8 @@ def test_what_is_not_finite_spoils_the_candidate_that_saw_it_and_no_other(where:
     clean, pool = run(population())
     episodes = copy.deepcopy(pool.episodes)
     getattr(episodes[places(6)[1]], where).flat[0] = value
-    ledger, _ = run(population(), episodes)
-    outcomes = ledger.outcomes(episodes=EPISODES, reward_offset=0.0)
+    accumulator, _ = run(population(), episodes)
+    outcomes = accumulator.outcomes(episodes=EPISODES, reward_offset=0.0)
     expected = clean.outcomes(episodes=EPISODES, reward_offset=0.0)
     others = [row for row in range(ROWS) if row != 6]
     assert np.isnan(outcomes.fitness[6])
@@ -135,8 +137,8 @@ def test_simulators_see_no_nan_and_other_rows_keep_their_infinities() -> None:
     parameters[1] = np.nan
     parameters[2] = 0.0
     parameters[2, -2:] = np.inf, -np.inf  # the bias: its outputs are infinite, and clipped to the bounds
-    ledger, pool = run(parameters)
-    assert np.flatnonzero(ledger.broken).tolist() == [1]
+    accumulator, pool = run(parameters)
+    assert np.flatnonzero(accumulator.broken).tolist() == [1]
     assert all(np.isfinite(actions).all() for actions in pool.actions)
     assert pool.actions[0][2].tolist() == [1.0, -1.0]
 
@@ -145,10 +147,10 @@ def test_simulators_see_no_nan_and_other_rows_keep_their_infinities() -> None:
 def test_an_episode_counts_as_endless_by_its_own_steps(endless: bool) -> None:
     lengths = {(slot, number): make_episode(slot, number) for slot in range(LANES) for number in range(6)}
     limit = max(len(episode.rewards) for episode in lengths.values())
-    ledger, _ = run(population(), lengths, endless=endless, step_limit=limit)
+    accumulator, _ = run(population(), lengths, endless=endless, step_limit=limit)
     long = [row for row in range(ROWS) if any(len(lengths[place].rewards) == limit for place in places(row))]
     assert 0 < len(long) < ROWS
-    assert np.flatnonzero(ledger.endless).tolist() == (long if endless else [])
-    assert (ledger.steps[[row for row in range(ROWS) if row not in long]] >= limit).any(), (
+    assert np.flatnonzero(accumulator.endless).tolist() == (long if endless else [])
+    assert (accumulator.steps[[row for row in range(ROWS) if row not in long]] >= limit).any(), (
         "more steps, shorter episodes"
     )

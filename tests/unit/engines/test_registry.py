@@ -1,12 +1,13 @@
-"""Which engine a task gets, and the one clear error where there is none."""
+"""Which engine a task gets, and the one clear error where there is none; what the registry tells others."""
 
+import importlib.util
 from collections.abc import Callable
 
 import gymnasium
 import numpy as np
 import pytest
 
-from clipup.engines import Task, make_engine
+from clipup.engines import Task, make_engine, registry
 from clipup.errors import ClipUpError, EnvironmentFault, InvalidArgument, UnknownEnvironment
 
 
@@ -68,6 +69,13 @@ def test_a_callable_runs_in_gymnasium(line: Callable[..., object]) -> None:
         (Task("CartPole-v1", reward_terms=(1,), engine="envpool"), InvalidArgument, "terms"),
         (Task("gymnasium:Blackjack-v1"), InvalidArgument, "Tuple"),
         (Task("gymnasium:CarRacing-v3"), InvalidArgument, "one dimension"),
+        (
+            Task("CartPole-v1", engine="gymnasum"),
+            InvalidArgument,
+            "auto, envpool, gymnasium, got 'gymnasum'; did you mean",
+        ),
+        (Task("Pong-v5", engine="gymnasium"), UnknownEnvironment, "EnvPool does (engine 'envpool' or 'auto')"),
+        (Task("CartPole", engine="envpool"), UnknownEnvironment, "did you mean CartPole-v"),
     ],
 )
 def test_a_task_that_cannot_be_run_gives_one_line(task: Task, kind: type[ClipUpError], words: str) -> None:
@@ -129,3 +137,40 @@ def test_lanes_and_threads_must_be_positive(arguments: dict[str, int]) -> None:
 def test_pairs_need_an_even_number_of_lanes() -> None:
     with pytest.raises(InvalidArgument, match="even"):
         make_engine(Task("CartPole-v1", episode_seeds="pair"), lanes=5)
+
+
+def test_an_engine_that_lacks_an_environment_names_the_one_that_has_it() -> None:
+    gymnasium.register("OnlyInGymnasium-v0", gymnasium.spec("CartPole-v1").entry_point)
+    try:
+        with pytest.raises(
+            UnknownEnvironment, match=r"EnvPool has no .*; Gymnasium does \(engine 'gymnasium' or 'auto'\)"
+        ):
+            make_engine(Task("OnlyInGymnasium-v0", engine="envpool"))
+    finally:
+        gymnasium.registry.pop("OnlyInGymnasium-v0")
+
+
+def test_names_begin_with_auto_and_follow_the_order_of_the_entries() -> None:
+    assert registry.names() == ("auto", *(entry.name for entry in registry.ENTRIES))
+    assert [registry.entry(name).name for name in registry.names()[1:]] == list(registry.names()[1:])
+
+
+@pytest.mark.parametrize(
+    ("task", "hidden", "needed"),
+    [
+        (Task("CartPole-v1"), (), {"envpool"}),
+        (Task("LunarLanderContinuous-v3"), ("envpool",), {"Box2D"}),
+        (Task("Walker2d-v4"), ("envpool",), {"mujoco"}),
+        (Task("Walker2d-v4"), ("envpool", "mujoco"), {"envpool"}),
+        (Task("Walker2d-v4", {"post_constraint": True}), ("envpool",), {"envpool"}),
+        (Task("Walker2d-v4", engine="gymnasium"), (), {"mujoco"}),
+        (Task("pybullet_envs_gymnasium:HopperBulletEnv-v0"), (), {"pybullet", "pybullet_envs_gymnasium"}),
+        (Task("my_module:Env-v0"), (), set()),
+    ],
+)
+def test_the_libraries_of_a_task_are_those_of_the_engine_that_would_run_it(
+    task: Task, hidden: tuple[str, ...], needed: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name in hidden else find(name))
+    assert set(registry.libraries(task)) == {"gymnasium", "threadpoolctl", *needed}

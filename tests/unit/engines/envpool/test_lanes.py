@@ -3,8 +3,8 @@
 import numpy as np
 
 from clipup.engines import Task
-from clipup.engines.lanes import LanePools
-from clipup.engines.pool import pool_layout
+from clipup.engines.envpool.lanes import LanePools
+from clipup.engines.envpool.pool import pool_layout
 
 
 class Kept:

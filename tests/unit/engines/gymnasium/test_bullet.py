@@ -11,9 +11,9 @@ import pybullet
 import pytest
 from pybullet_utils.bullet_client import BulletClient
 
-from clipup.engines import Task, make_engine
-from clipup.engines.bullet import quicken
-from clipup.engines.environment import make_environment, make_ready
+from clipup.engines import Rollout, Task, make_engine
+from clipup.engines.gymnasium.bullet import quicken
+from clipup.engines.gymnasium.environment import make_environment, make_ready
 from clipup.policies import Network
 
 MODULE = "pybullet_envs_gymnasium"
@@ -164,6 +164,6 @@ class Fall(gymnasium.Env[Any, Any]):
 
 def test_an_environment_that_goes_past_its_client_is_left_alone() -> None:
     engine = make_engine(Task(Fall, max_episode_steps=50))
-    outcomes = engine.evaluate(Network(1, 1), np.zeros((1, 2), np.float32), seed=0, generation=0)
+    outcomes = engine.evaluate(Rollout(Network(1, 1), np.zeros((1, 2), np.float32), seed=0, generation=0))
     engine.close()
     assert outcomes.fitness[0] < 50 * 5.0 - 1.0

@@ -1,0 +1,58 @@
+"""One way to act: normalize, network, bounds, and no NaN for a simulator."""
+
+import numpy as np
+import pytest
+
+from clipup.policies import Actions, Network, Statistics
+from clipup.policies.act import Actor
+
+NETWORK = Network(3, 2, bias=False)
+BOX = Actions.box(np.full(2, -1.0, np.float32), np.full(2, 1.0, np.float32))
+GENERATOR = np.random.default_rng(0)
+PARAMETERS = GENERATOR.normal(size=(4, NETWORK.parameter_count)).astype(np.float32)
+OBSERVATIONS = GENERATOR.normal(size=(4, 3))
+STATISTICS = Statistics(np.array([1.0, -2.0, 0.5]), np.array([2.0, 0.5, 1.0]))
+
+
+@pytest.mark.parametrize("statistics", [None, STATISTICS])
+def test_observations_are_normalized_run_through_the_network_and_bounded(statistics: Statistics | None) -> None:
+    inputs = OBSERVATIONS if statistics is None else (OBSERVATIONS - statistics.mean) / statistics.stdev
+    outputs = np.einsum("nij,nj->ni", PARAMETERS.reshape(4, 2, 3).astype(np.float64), inputs)
+    actor = Actor(NETWORK, statistics, BOX)
+    actions = actor.act(PARAMETERS, OBSERVATIONS)
+    np.testing.assert_allclose(actions, np.clip(outputs, -1.0, 1.0), rtol=1e-5, atol=1e-6)
+    guarded, broken = actor.act_without_nan(PARAMETERS, OBSERVATIONS)
+    assert guarded.tobytes() == actions.tobytes() and broken is None
+
+
+def test_a_row_with_a_nan_acts_as_if_its_outputs_were_zero_and_is_named() -> None:
+    parameters = PARAMETERS.copy()
+    parameters[1, 0] = np.nan
+    parameters[2] = 0.0
+    parameters[2, :3] = np.inf  # its outputs are infinite, not NaN: they are clipped to the bounds
+    positive = np.abs(OBSERVATIONS)
+    actor = Actor(NETWORK, None, BOX)
+    assert np.isnan(actor.act(parameters, positive)[1, 0])
+    actions, broken = actor.act_without_nan(parameters, positive)
+    assert broken is not None and broken.tolist() == [False, True, False, False]
+    assert actions[1].tolist() == [0.0, 0.0]
+    assert actions[2].tolist() == [1.0, 0.0]
+    for row in (0, 3):
+        assert actions[row].tobytes() == actor.act(parameters, positive)[row].tobytes()
+
+
+@pytest.mark.parametrize("statistics", [None, STATISTICS])
+def test_the_layout_of_observations_in_memory_changes_no_bit(statistics: Statistics | None) -> None:
+    observations = OBSERVATIONS.astype(np.float32)
+    strided = np.repeat(observations, 2, axis=1)[:, ::2]
+    actor = Actor(NETWORK, statistics, BOX)
+    assert actor.act(PARAMETERS, strided).tobytes() == actor.act(PARAMETERS, observations).tobytes()
+
+
+def test_a_row_acts_the_same_alone_and_in_a_batch_and_the_callers_arrays_stay() -> None:
+    actor = Actor(NETWORK, STATISTICS, Actions.discrete(2, start=5))
+    before = PARAMETERS.tobytes(), OBSERVATIONS.tobytes()
+    together = actor.act(PARAMETERS, OBSERVATIONS)
+    alone = [actor.act(PARAMETERS[row : row + 1], OBSERVATIONS[row : row + 1])[0] for row in range(4)]
+    assert together.tolist() == alone
+    assert (PARAMETERS.tobytes(), OBSERVATIONS.tobytes()) == before

@@ -1,4 +1,4 @@
-"""What every executor must do, whatever it runs on: the results of this process, to the bit."""
+"""Every executor gives the results of this process, to the bit."""
 
 from __future__ import annotations
 

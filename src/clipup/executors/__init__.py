@@ -1,4 +1,4 @@
-"""Where evaluation runs: here, in processes, on a cluster. It is a pure function, so this never changes a result."""
+"""Executors: where evaluation runs, be it in this process, in others or on a cluster. No result depends on it."""
 
 from clipup.executors.protocol import Executor
 from clipup.executors.selection import make_executor

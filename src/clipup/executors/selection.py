@@ -37,10 +37,10 @@ def make_executor(
     collect_moments
         Whether to collect observation statistics.
     lanes
-        How many simulators EnvPool holds; part of what is computed.
+        How many simulators an engine with lanes holds; part of what is computed.
     workers
-        How many threads (EnvPool), processes (Gymnasium) or actors (Ray) to use; None for one for each processor. With
-        Gymnasium, 1 means: stay in this process.
+        How many threads, processes or actors to use, depending on the engine and the cluster; None for one for each
+        processor. One process means: stay in this process.
     cluster
         ``"ray"``, or an address of Ray (``"auto"``, ``"host:6379"``, ``"ray://host:10001"``) to run on a cluster.
     episode_timeout

@@ -1,4 +1,4 @@
-"""Whatever is lost, and in whatever order results come, they end up by index, each once."""
+"""Every index gets one result, whatever is lost and in whatever order results come."""
 
 from __future__ import annotations
 

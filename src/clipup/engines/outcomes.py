@@ -1,4 +1,4 @@
-"""What evaluating candidates gives back."""
+"""The results of evaluating candidates."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Outcomes:
     def check(self, label: str) -> Outcomes:
         """Return these outcomes, or raise `EnvironmentFault` where all candidates failed.
 
-        For a whole population: engines are also given small parts of one, of which nothing follows.
+        Call it for a whole population only. An engine may also get a small part of one, in which all fail by chance.
         """
         if self.failures and len(self.failures) == len(self):
             raise EnvironmentFault(

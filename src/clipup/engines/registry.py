@@ -75,8 +75,8 @@ def make_engine(task: Task, *, lanes: int = DEFAULT_LANES, threads: int | None =
     except MissingDependency:
         raise
     except InvalidArgument as error:
-        earlier = [other for other in allowed(task) if other is not chosen and _has(other, task)]
-        refusal = next(filter(None, (other.refusal(task) for other in earlier)), None)
+        others = [other for other in allowed(task) if other is not chosen and other.has(str(task.env))]
+        refusal = next(filter(None, (other.refusal(task) for other in others)), None)
         if refusal is not None:
             raise type(refusal)(f"{refusal}; nor can {chosen.title} run it: {error}") from error
         raise explained(task, error) from error
@@ -84,9 +84,7 @@ def make_engine(task: Task, *, lanes: int = DEFAULT_LANES, threads: int | None =
 
 def explained(task: Task, error: ClipUpError) -> ClipUpError:
     """Return `error`, or a better one if it says that an environment is unknown: which engine or id may be meant."""
-    if not isinstance(error, UnknownEnvironment) or not isinstance(task.env, str):
-        return error
-    if ":" in task.env:
+    if not isinstance(error, UnknownEnvironment) or not isinstance(task.env, str) or ":" in task.env:
         return error
     others = [candidate for candidate in ENTRIES if candidate.has(task.env)]
     if others:
@@ -107,13 +105,10 @@ def libraries(task: Task) -> dict[str, str]:
     """
     needed = [dict(found) for found in (candidate.libraries(task) for candidate in allowed(task)) if found is not None]
     complete = [found for found in needed if all(map(is_installed, found))]
-    return (needed if task.env_options or not complete else complete)[0]
+    usable = needed if task.env_options else complete + needed
+    return usable[0] if usable else {}
 
 
 def distributions() -> tuple[str, ...]:
     """Return the packages of all engines whose versions belong with results."""
     return tuple(dict.fromkeys(name for candidate in ENTRIES for name in candidate.distributions))
-
-
-def _has(candidate: EngineEntry, task: Task) -> bool:
-    return isinstance(task.env, str) and candidate.has(task.env)

@@ -1,7 +1,7 @@
-"""Seeds as functions of an index: any of them can be made alone, by anyone, in any order.
+"""Seeds as functions of an index: each can be made alone, in any process and in any order.
 
-A counter-based generator (Philox) is keyed by the run's seed and a tag for the purpose; its counter is
-``(index, episode, epoch, stream)``. Block *i* of the output belongs to index *i*, so a range of seeds costs one draw.
+A counter-based generator (Philox) is keyed by the run's seed and a tag for the purpose. Its counter is
+``(index, episode, epoch, stream)``. Block *i* of its output belongs to index *i*, so one draw gives a range of seeds.
 """
 
 from __future__ import annotations

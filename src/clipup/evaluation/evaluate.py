@@ -24,9 +24,9 @@ class Summary:
     min: float
     max: float
     standard_deviation: float
-    """Of a single episode (n - 1 in the denominator); nan for one episode."""
+    """Of one episode's return, with n - 1 in the denominator; nan for a single episode."""
     standard_error: float
-    """Of the mean; nan for one episode."""
+    """Of the mean; nan for a single episode."""
 
 
 def summarize(returns: ArrayLike) -> Summary:
@@ -54,7 +54,7 @@ def summarize(returns: ArrayLike) -> Summary:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What an evaluation found."""
+    """The result of an evaluation."""
 
     summary: Summary
     returns: tuple[float, ...]

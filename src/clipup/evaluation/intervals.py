@@ -1,9 +1,9 @@
-"""What a handful of scores says: means, interquartile means, bootstrap intervals.
+"""Means, interquartile means and bootstrap intervals of a few scores.
 
-A few runs are little evidence, so a number is given with an interval. Intervals are percentile bootstrap intervals, and
-*stratified*: where several groups of runs take part, each is resampled from its own runs only and keeps its size
-(Agarwal et al. 2021, "Deep Reinforcement Learning at the Edge of the Statistical Precipice"). Every function is pure:
-the resampling has a fixed seed, so equal scores give equal intervals.
+A few runs are weak evidence, so each number comes with an interval. Intervals are percentile bootstrap intervals, and
+*stratified*: with several groups of runs, each group is resampled from its own runs only and keeps its size (Agarwal et
+al. 2021, "Deep Reinforcement Learning at the Edge of the Statistical Precipice"). The resampling has a fixed seed, so
+equal scores give equal intervals.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from clipup.errors import InvalidArgument
 
 Scores = NDArray[np.float64]
 Statistic = Callable[..., Scores]
-"""Takes one array of resamples (resamples, runs) a group, returns one value a resample."""
+"""Takes one array (resamples, runs) per group; returns one value per resample."""
 
 RESAMPLES = 10_000
 
@@ -33,13 +33,13 @@ class Interval:
     confidence: float
 
     def holds(self, value: float) -> bool:
-        """Whether `value` lies inside."""
+        """Return whether `value` lies inside."""
         return self.low <= value <= self.high
 
 
 @dataclass(frozen=True)
 class GroupSummary:
-    """What a group of scores comes to."""
+    """Statistics of a group of scores."""
 
     count: int
     mean: float
@@ -48,7 +48,7 @@ class GroupSummary:
     median: float
     interquartile_mean: float
     interval: Interval
-    """Of the interquartile mean."""
+    """The interval of the interquartile mean."""
     mean_interval: Interval
     low: float
     high: float
@@ -60,14 +60,15 @@ class GroupSummary:
 
 
 def mean(scores: Scores) -> Scores:
-    """The mean along the last axis."""
+    """Return the mean along the last axis."""
     return np.asarray(scores.mean(axis=-1))
 
 
 def interquartile_mean(scores: ArrayLike) -> Scores:
-    """The mean of the middle half along the last axis: an outlier does not move it, and it wastes less than a median.
+    """Return the mean of the middle half along the last axis.
 
-    Where a quarter of the count is not whole, the scores at the edges count by the part of them that is inside.
+    An outlier does not move it, and it uses more of the scores than a median. If a quarter of the count is not a whole
+    number, the scores at the edges count in part.
 
     >>> float(interquartile_mean([0.0, 1.0, 2.0, 100.0])), float(interquartile_mean([7.0]))
     (1.5, 7.0)
@@ -89,7 +90,7 @@ def bootstrap_interval(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Interval:
-    """The percentile interval of `statistic`, each group resampled from its own scores.
+    """Return the percentile interval of `statistic`, each group resampled from its own scores.
 
     `statistic` takes as many arrays as there are groups, each of shape (resamples, scores of the group).
     """
@@ -100,7 +101,7 @@ def bootstrap_interval(
     for group in groups:
         scores = np.asarray(group, dtype=np.float64)
         if scores.ndim != 1 or scores.size == 0:
-            raise InvalidArgument(f"a group of scores must be a line of at least one, got shape {scores.shape}")
+            raise InvalidArgument(f"a group of scores must be one list of at least one, got shape {scores.shape}")
         drawn.append(scores[generator.integers(scores.size, size=(resamples, scores.size))])
     tail = (1.0 - confidence) / 2.0
     low, high = np.quantile(statistic(*drawn), [tail, 1.0 - tail])
@@ -108,10 +109,10 @@ def bootstrap_interval(
 
 
 def summarize_group(scores: ArrayLike, *, confidence: float = 0.95) -> GroupSummary:
-    """Everything that is reported of a group of scores."""
+    """Return everything that is reported about a group of scores."""
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim != 1 or values.size == 0:
-        raise InvalidArgument(f"scores must be a line of at least one, got shape {values.shape}")
+        raise InvalidArgument(f"scores must be one list of at least one, got shape {values.shape}")
     return GroupSummary(
         count=values.size,
         mean=float(values.mean()),
@@ -126,7 +127,7 @@ def summarize_group(scores: ArrayLike, *, confidence: float = 0.95) -> GroupSumm
 
 
 def difference(first: ArrayLike, second: ArrayLike, *, confidence: float = 0.9) -> tuple[float, Interval]:
-    """By how much the mean of `second` exceeds that of `first`, with its stratified interval."""
+    """Return by how much the mean of `second` exceeds that of `first`, with its stratified interval."""
 
     def excess(low: Scores, high: Scores) -> Scores:
         return mean(high) - mean(low)
@@ -136,7 +137,7 @@ def difference(first: ArrayLike, second: ArrayLike, *, confidence: float = 0.9) 
 
 
 def percent_reduction(before: ArrayLike, after: ArrayLike, *, confidence: float = 0.9) -> tuple[float, Interval]:
-    """By how many percent the mean of `after` lies below that of `before`, with its stratified interval."""
+    """Return by how many percent the mean of `after` lies below that of `before`, with its stratified interval."""
 
     def reduction(first: Scores, second: Scores) -> Scores:
         return 100.0 * (1.0 - mean(second) / mean(first))

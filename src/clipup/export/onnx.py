@@ -1,7 +1,7 @@
 """Policies as ONNX graphs: observation in, action out, with normalization and clipping inside.
 
-The graph does what `clipup.policies.Policy` does, in float64 throughout, so that what it differs by is the rounding of
-numpy's float32 and no more: on a linear policy of Humanoid's size 3e-7, where a float32 graph would differ by 9e-7.
+The graph computes what `clipup.policies.Policy` computes, but in float64. So it differs only by the rounding of numpy's
+float32: by 3e-7 on a linear policy of Humanoid's size, where a float32 graph would differ by 9e-7.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from clipup.policies import Actions, Policy
 
 OPSET = 17
 IR_VERSION = 8
-"""Both old enough for runtimes of the last years; nothing newer is needed."""
+"""Old versions that the runtimes of recent years can read; the graph needs nothing newer."""
 
 INPUT, OUTPUT = "observation", "action"
 
@@ -56,7 +56,7 @@ def encode_onnx(policy: Policy, task: PolicyTask | None = None) -> bytes:
 
 
 class _Graph:
-    """Nodes and constants, as they are added."""
+    """Collects nodes and constants."""
 
     def __init__(self, onnx: Any) -> None:
         self._onnx = onnx
@@ -64,7 +64,7 @@ class _Graph:
         self.constants: list[Any] = []
 
     def normalized(self, policy: Policy) -> str:
-        """Less the mean, times one over the standard deviation, rounded to float32 where numpy does."""
+        """Subtract the mean and divide by the standard deviation, rounding to float32 as numpy does."""
         proto = self._onnx.TensorProto
         value = self.add("Cast", [INPUT], "observation_double", to=proto.DOUBLE)
         if policy.statistics is None:
@@ -75,7 +75,7 @@ class _Graph:
         return self.add("Cast", [value], "normalized", to=proto.DOUBLE)
 
     def layers(self, value: str, policy: Policy) -> str:
-        """The network."""
+        """Add the network."""
         network = policy.network
         last = len(network.layers) - 1
         for number, layer in enumerate(network.layers):
@@ -89,7 +89,7 @@ class _Graph:
         return value
 
     def act(self, value: str, actions: Actions) -> None:
-        """From outputs to actions, ending in OUTPUT."""
+        """Turn outputs into actions, which end in OUTPUT."""
         if actions.kind == "discrete":
             value = self.add("ArgMax", [value], "choice", axis=1, keepdims=0)
             self.add("Add", [value, self.constant("start", np.array(actions.start, np.int64))], OUTPUT)

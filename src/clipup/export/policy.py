@@ -2,11 +2,12 @@
 
 Weights are named by layer (``layers.0.weight`` with one row per output, ``layers.0.bias``), observation statistics
 ``observation.mean`` and ``observation.stdev``, the bounds of a box of actions ``action.low`` and ``action.high``. The
-metadata says how they belong together. Reading one needs numpy alone, checks everything, and imports nothing.
+metadata says how they belong together. Reading a file needs only numpy, checks everything, and imports nothing.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from collections.abc import Mapping
@@ -34,7 +35,7 @@ def _no_options() -> Mapping[str, Scalar]:
 
 @dataclass(frozen=True)
 class PolicyTask:
-    """Where a policy belongs: enough to evaluate it on the environment that it was trained for."""
+    """The task that a policy was trained for: enough to evaluate it there."""
 
     env: str = ""
     env_options: Mapping[str, Scalar] = field(default_factory=_no_options)
@@ -46,7 +47,7 @@ class PolicyTask:
 
 
 def encode_policy(policy: Policy, task: PolicyTask) -> bytes:
-    """The bytes of a policy file."""
+    """Return the bytes of a policy file."""
     network = policy.network
     tensors: dict[str, Array] = {}
     for number, layer in enumerate(network.layers):
@@ -58,40 +59,24 @@ def encode_policy(policy: Policy, task: PolicyTask) -> bytes:
         tensors["observation.stdev"] = policy.statistics.stdev
     actions = policy.actions.to_dict()
     if policy.actions.kind == "box":
-        # As tensors, infinite bounds need no spelling that JSON does not have.
+        # JSON cannot write infinite bounds; tensors can.
         tensors["action.low"] = np.asarray(policy.actions.low, dtype=np.float64)
         tensors["action.high"] = np.asarray(policy.actions.high, dtype=np.float64)
         del actions["low"], actions["high"]
-    architecture = {
-        "observation_size": network.observation_size,
-        "action_size": network.action_size,
-        "hidden": list(network.hidden),
-        "bias": network.bias,
-        "activation": network.activation,
-    }
-    details = {
-        "env": task.env,
-        "env_options": dict(task.env_options),
-        "engine": task.engine,
-        "rescale_actions": task.rescale_actions,
-        "generation": task.generation,
-        "total_interactions": task.total_interactions,
-        "score": task.score,
-    }
     return encode(
         tensors,
         {
             "format": FORMAT,
             "version": str(VERSION),
-            "network": json.dumps(architecture),
+            "network": json.dumps(dataclasses.asdict(network)),
             "actions": json.dumps(actions),
-            "task": json.dumps(details),
+            "task": json.dumps(dataclasses.asdict(task)),
         },
     )
 
 
 def decode_policy(data: bytes, source: str) -> tuple[Policy, PolicyTask]:
-    """The policy and its task, or FileFault in one line."""
+    """Return the policy and its task; raise `FileFault`, in one line, if the bytes are not a policy file."""
     file = decode(data, source=source)
     if file.metadata.get("format") != FORMAT:
         raise FileFault(f"{source}: expected a {FORMAT} file, got {file.metadata.get('format', 'another')!r:.60}")
@@ -111,7 +96,7 @@ def read_policy(path: str | os.PathLike[str]) -> tuple[Policy, PolicyTask]:
     source = os.fspath(path)
     try:
         if Path(path).stat().st_size > SIZE_LIMIT:
-            raise FileFault(f"{source}: larger than {SIZE_LIMIT} bytes; this is no policy")
+            raise FileFault(f"{source}: larger than {SIZE_LIMIT} bytes; this is not a policy")
         data = Path(path).read_bytes()
     except OSError as error:
         raise FileFault.of(source, "read", error) from error
@@ -119,15 +104,15 @@ def read_policy(path: str | os.PathLike[str]) -> tuple[Policy, PolicyTask]:
 
 
 def load_policy(path: str | os.PathLike[str]) -> Policy:
-    """Load a policy: a callable from an observation to an action, with numpy alone.
+    """Load a policy: a callable from an observation to an action, which needs only numpy.
 
-    `path` is a policy file, or a run directory, whose newest policy is taken.
+    `path` is a policy file, or a run directory whose newest policy is loaded.
     """
     return read_policy(policy_file(path))[0]
 
 
 def policy_file(path: str | os.PathLike[str], *, best: bool = False) -> Path:
-    """The policy file that `path` means: itself, or that of the run directory."""
+    """Return the policy file that `path` means: the file itself, or the one in the run directory."""
     target = Path(path)
     if not target.is_dir():
         return target

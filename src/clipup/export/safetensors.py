@@ -1,9 +1,9 @@
-"""A reader and writer for safetensors files that needs numpy alone.
+"""Reads and writes safetensors files with numpy only.
 
 The format is an 8-byte little-endian header length, a JSON header that names every tensor's dtype, shape and byte
-range, and the bytes themselves. It is small enough to be read in full view: every field is checked before a single
-array is made, so a file can be wrong, but it can never run code, import a module or ask for more memory than it has
-bytes. Files written here also hold a digest of all their content, so that one changed byte anywhere is noticed.
+range, and the bytes themselves. Every field is checked before any array is made. So a bad file cannot run code, import
+a module or ask for more memory than it has bytes. Files written here also hold a digest of their whole content, so that
+a change of any byte is noticed.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import cast
 
 import numpy as np
@@ -25,7 +23,7 @@ from clipup.errors import FileFault, InvalidArgument
 Array = NDArray[np.generic]
 
 HEADER_LIMIT = 16 * 1024 * 1024
-"""Longest header accepted. Ours take a few kilobytes; a longer one is damage, or an attempt to exhaust memory."""
+"""Longest header accepted. Ours take a few kilobytes; a longer one means damage, or an attempt to exhaust memory."""
 
 DIMENSION_LIMIT = 32
 
@@ -66,10 +64,10 @@ class _Entry:
 
 
 def encode(tensors: Mapping[str, Array], metadata: Mapping[str, str]) -> bytes:
-    """The bytes of a file with these tensors and texts, and a digest over both. Equal content gives equal bytes."""
+    """Return a file with these tensors and texts, and a digest of both. Equal content gives equal bytes."""
     for name, text in metadata.items():
         if name == DIGEST_KEY:
-            raise InvalidArgument(f"metadata key {DIGEST_KEY!r} is kept for the digest; choose another")
+            raise InvalidArgument(f"metadata key {DIGEST_KEY!r} is reserved for the digest; choose another")
         if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidArgument(f"metadata values must be text, got {type(text).__name__} for {name!r}")
     arrays: dict[str, Array] = {}
@@ -78,7 +76,7 @@ def encode(tensors: Mapping[str, Array], metadata: Mapping[str, str]) -> bytes:
         little_endian = array.dtype.newbyteorder("<")
         if little_endian not in _NAMES:
             raise InvalidArgument(f"tensor {name!r} has dtype {array.dtype}, which safetensors cannot hold")
-        # ascontiguousarray would turn a scalar into one dimension, hence the reshape.
+        # ascontiguousarray turns a scalar into one dimension; the reshape undoes that.
         arrays[name] = np.ascontiguousarray(array, dtype=little_endian).reshape(array.shape)
     complete = {**metadata, DIGEST_KEY: _digest(arrays, metadata)}
     body = b"".join(array.tobytes() for array in arrays.values())
@@ -87,10 +85,10 @@ def encode(tensors: Mapping[str, Array], metadata: Mapping[str, str]) -> bytes:
 
 
 def decode(data: bytes, *, source: str = "safetensors data", require_digest: bool = True) -> TensorFile:
-    """Tensors and metadata of `data`, or FileFault that says what is wrong with it.
+    """Return the tensors and metadata in `data`; raise `FileFault` if anything is wrong with it.
 
-    With `require_digest` (the default) only files of this module are taken, whole and unchanged to the last byte.
-    Without it any valid safetensors file is, whoever wrote it.
+    With `require_digest` (the default) only files that this module wrote are accepted, unchanged to the last byte.
+    Without it, any valid safetensors file is accepted.
     """
     entries, metadata, body = _parse(data, source)
     tensors: dict[str, Array] = {}
@@ -100,14 +98,14 @@ def decode(data: bytes, *, source: str = "safetensors data", require_digest: boo
             raise FileFault(f"{source}: tensor {entry.name!r} holds bytes that are neither true nor false")
         try:
             tensors[entry.name] = raw.reshape(entry.shape).copy()
-        except ValueError as error:  # no bytes, but sizes beyond any array
+        except ValueError as error:  # it has no bytes, but sizes beyond any array
             raise FileFault(f"{source}: tensor {entry.name!r} cannot have the shape {entry.shape}") from error
     if DIGEST_KEY in metadata:
         expected = metadata.pop(DIGEST_KEY)
         if _digest(tensors, metadata) != expected:
             raise FileFault(f"{source}: the content does not match its digest; the file is damaged")
         if require_digest:
-            # Padding and number spelling are outside the digest; only the one canonical spelling is ours.
+            # The digest covers neither padding nor the spelling of numbers, so the header must be as we write it.
             canonical = _header(tensors, {**metadata, DIGEST_KEY: expected})
             if data[8 : 8 + len(canonical)] != canonical or len(data) != 8 + len(canonical) + len(body):
                 raise FileFault(f"{source}: the header is not as clipup writes it; the file is damaged")
@@ -116,6 +114,7 @@ def decode(data: bytes, *, source: str = "safetensors data", require_digest: boo
     return TensorFile(tensors, metadata)
 
 
+<<<<<<< HEAD
 def read(path: str | os.PathLike[str], *, require_digest: bool = True) -> TensorFile:
     """Read a safetensors file; see `decode`."""
     try:
@@ -125,6 +124,8 @@ def read(path: str | os.PathLike[str], *, require_digest: bool = True) -> Tensor
     return decode(data, source=os.fspath(path), require_digest=require_digest)
 
 
+=======
+>>>>>>> engines
 def _digest(tensors: Mapping[str, Array], metadata: Mapping[str, str]) -> str:
     hasher = hashlib.sha256()
     hasher.update(_json({name: metadata[name] for name in sorted(metadata)}))
@@ -148,7 +149,7 @@ def _header(tensors: Mapping[str, Array], metadata: Mapping[str, str]) -> bytes:
         }
         offset = stop
     encoded = _json(header)
-    return encoded + b" " * (-len(encoded) % 8)  # readers that map the file want aligned tensors
+    return encoded + b" " * (-len(encoded) % 8)  # readers that map the file need aligned tensors
 
 
 def _json(value: object) -> bytes:

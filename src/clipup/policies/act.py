@@ -32,7 +32,7 @@ class Actor:
     def __init__(self, network: PolicyNetwork, statistics: Statistics | None, actions: Actions) -> None:
         self._normalize = _to_float32 if statistics is None else statistics.normalize
         self._forward = network.forward
-        self._convert = actions.converter()
+        self._convert = actions.apply
 
     def act(self, parameters: NDArray[np.float32], observations: NDArray[Any]) -> NDArray[Any]:
         """Return the action of row i's parameters on row i of `observations` (n, observation_size), as the task has it.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -21,7 +22,7 @@ _DTYPES = {name: np.dtype(name) for name in ("float16", "float32", "float64", *_
 
 @dataclass(frozen=True)
 class Actions:
-    """How outputs become actions: clipped to a box, or the index of the largest.
+    """How outputs become actions: clipped to a box, or the index of the largest output.
 
     Parameters
     ----------
@@ -35,9 +36,9 @@ class Actions:
     shape
         Shape of one action of a box.
     rescale
-        Whether outputs are clipped to [-1, 1] and then stretched over [low, high], instead of clipped to [low, high].
+        True clips outputs to [-1, 1] and stretches that over [low, high]. False clips outputs to [low, high].
     start
-        The action of a discrete space that the first output stands for.
+        The first action of a discrete space.
     dtype
         Numpy type of the actions.
     """
@@ -63,8 +64,8 @@ class Actions:
         fits = math.prod(self.shape) == self.size and min(self.shape, default=1) > 0
         if len(self.low) != self.size or len(self.high) != self.size or not fits:
             raise InvalidArgument(
-                f"a box of {self.size} numbers needs as many bounds and such a shape, got {len(self.low)} low, "
-                f"{len(self.high)} high, shape {self.shape}"
+                f"a box of {self.size} numbers needs that many bounds and a shape of that size, got "
+                f"{len(self.low)} low, {len(self.high)} high, shape {self.shape}"
             )
         if self.rescale and not np.isfinite([self.low, self.high]).all():
             raise InvalidArgument("rescale_actions needs finite bounds, but the action space is unbounded")
@@ -90,7 +91,7 @@ class Actions:
         return cls("discrete", choices, start=start, dtype=dtype)
 
     def to_dict(self) -> dict[str, str | int | bool | list[float | None] | list[int]]:
-        """Return the fields as JSON can hold them: a bound that is infinite is None."""
+        """Return the fields in a form that JSON can hold: an infinite bound is None."""
         return {
             "kind": self.kind,
             "size": self.size,
@@ -107,7 +108,7 @@ class Actions:
         """Return the actions that `to_dict` described."""
         try:
             kind = cast(Literal["box", "discrete"], fields["kind"])
-            # By its name alone: numpy would read other texts as expressions.
+            # Looked up by name: numpy would interpret other texts as expressions.
             dtype = _DTYPES[str(fields["dtype"])]
             low, high = cast(list[float | None], fields["low"]), cast(list[float | None], fields["high"])
             return cls(
@@ -123,50 +124,40 @@ class Actions:
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise InvalidArgument(f"not a description of actions: {one_line(error)}") from error
 
-    def converter(self) -> Converter:
-        """Return a callable that turns outputs (n, size) into actions, with the bounds prepared once."""
-        return Converter(self)
-
     def apply(self, outputs: NDArray[np.float32]) -> AnyArray:
-        """Return the actions of outputs (n, size): (n, *shape) of a box, (n,) of a discrete space."""
-        return Converter(self)(outputs)
+        """Return the actions of outputs (n, size): (n, *shape) of a box, (n,) of a discrete space.
 
-
-class Converter:
-    """`Actions` made ready for a hot loop: bounds as arrays of the right type."""
-
-    def __init__(self, actions: Actions) -> None:
-        self._actions = actions
-        self._dtype = np.dtype(actions.dtype)
-        self._flat = len(actions.shape) == 1
-        self._low = self._bounds(actions.low)
-        self._high = self._bounds(actions.high)
-        self._bounded = bool(np.isfinite(self._low).any() or np.isfinite(self._high).any())
-        if actions.rescale:
-            self._middle = (self._high + self._low) / 2
-            self._half = (self._high - self._low) / 2
-
-    def _bounds(self, values: tuple[float, ...]) -> Any:
-        """Return bounds as a vector, or as one number where all are equal, which is quicker."""
-        bounds = np.asarray(values, dtype=self._dtype)
-        return bounds[0] if len(set(values)) == 1 else bounds
-
-    def __call__(self, outputs: NDArray[np.float32]) -> AnyArray:
-        """Return the actions of outputs (n, size); `outputs` itself is left alone."""
-        actions = self._actions
-        if actions.kind == "discrete":
+        `outputs` itself is left alone.
+        """
+        if self.kind == "discrete":
             choices = np.argmax(outputs, axis=1)
-            if actions.start:
-                choices += actions.start
+            if self.start:
+                choices += self.start
             return choices.astype(self._dtype, copy=False)
         # Converted before clipping: float32(0.4) lies above the float64 bound 0.4.
         values = cast("NDArray[np.floating]", outputs.astype(self._dtype))
-        if actions.rescale:
+        low, high = self._bounds
+        if self.rescale:
             np.maximum(values, -1.0, out=values)
             np.minimum(values, 1.0, out=values)
-            values *= self._half
-            values += self._middle
+            values *= (high - low) / 2
+            values += (high + low) / 2
         if self._bounded:
-            np.maximum(values, self._low, out=values)
-            np.minimum(values, self._high, out=values)
-        return values if self._flat else values.reshape(len(values), *actions.shape)
+            np.maximum(values, low, out=values)
+            np.minimum(values, high, out=values)
+        return values if len(self.shape) == 1 else values.reshape(len(values), *self.shape)
+
+    @cached_property
+    def _dtype(self) -> np.dtype[Any]:
+        return np.dtype(self.dtype)
+
+    @cached_property
+    def _bounds(self) -> tuple[Any, Any]:
+        """The bounds of a box, each as a vector, or as one number where all are equal, which is faster."""
+        pairs = ((values, np.asarray(values, self._dtype)) for values in (self.low, self.high))
+        low, high = (bounds[0] if len(set(values)) == 1 else bounds for values, bounds in pairs)
+        return low, high
+
+    @cached_property
+    def _bounded(self) -> bool:
+        return bool(np.isfinite([self.low, self.high]).any())

@@ -125,7 +125,7 @@ class Network:
                 f"got {parameters.dtype} of shape {parameters.shape}"
             )
 
-    # BLAS may raise the flag of an invalid number where there is none: for what lies beyond the end of a short vector.
+    # BLAS may flag an invalid number in memory beyond the end of a short vector, where nothing is wrong.
     @np.errstate(over="ignore", invalid="ignore")
     def forward(self, parameters: NDArray[np.float32], inputs: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the outputs (n, action_size) of row i's parameters on row i's inputs, in a new array.

@@ -1,7 +1,7 @@
 """Observation statistics: collected per candidate in float64, merged in candidate order, frozen in between.
 
-Which observations count: exactly those that a policy acted on, so their number equals the number of interactions.
-The observation that ends an episode is never acted on and does not count.
+Exactly those observations count that a policy acted on, so their number equals the number of interactions. No policy
+acts on the observation that ends an episode, so that one does not count.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from clipup.errors import InvalidArgument, StateMismatch
 
 VARIANCE_FLOOR = 1e-2
-"""Smallest variance used, as in the reference implementation: features that never vary are not blown up."""
+"""Smallest variance used, as in the reference implementation: it keeps features that hardly vary from growing."""
 
 LARGEST = 1e280
-"""Sums of squares from here on are left out: merging more of them could overflow."""
+"""Candidates whose sum of squares reaches this are left out: merging more of them could overflow."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Statistics:
         return 1.0 / self.stdev
 
     def normalize(self, observations: NDArray[np.floating]) -> NDArray[np.float32]:
-        """Return observations (n, observation_size) less the mean, over the standard deviation, as float32."""
+        """Return (observations - mean) / stdev as float32, for observations (n, observation_size)."""
         values = np.subtract(observations, self.mean, dtype=np.float64)
         values *= self.scale
         return values.astype(np.float32)
@@ -102,8 +102,8 @@ class Normalizer:
     """The running statistics of all observations of a run.
 
     Merging uses the pairwise update of Chan, Golub and LeVeque (1979): with ``d = mean_b - mean_a`` and
-    ``n = n_a + n_b``, ``mean = mean_a + d n_b / n`` and ``m2 = m2_a + m2_b + d² n_a n_b / n``. One candidate follows
-    the other, so the result depends on their order alone, not on how they were grouped into calls.
+    ``n = n_a + n_b``, ``mean = mean_a + d n_b / n`` and ``m2 = m2_a + m2_b + d² n_a n_b / n``. Candidates are merged
+    one by one, so the result depends only on their order, not on how calls group them.
 
     Parameters
     ----------
@@ -127,9 +127,10 @@ class Normalizer:
         self._m2 = np.zeros(size)
 
     def merge(self, moments: Moments) -> None:
-        """Take in the moments of candidates, in candidate order; those that saw nothing change nothing.
+        """Add the moments of candidates, in candidate order; candidates that saw nothing are skipped.
 
-        Nor do those that saw numbers whose squares are beyond float64: one broken simulation must not end a run.
+        Candidates that saw numbers whose squares exceed float64 are skipped too: one broken simulation must not end a
+        run.
         """
         if moments.mean.shape != (len(moments.count), self.size):
             raise InvalidArgument(
@@ -160,17 +161,17 @@ class Normalizer:
         return self._m2 / max(self.count, 1)
 
     def moments(self) -> Moments:
-        """Return everything so far as the moments of one candidate."""
+        """Return all observations so far as the moments of one candidate."""
         return Moments(np.array([self.count], np.int64), self.mean[np.newaxis], self._m2[np.newaxis].copy())
 
     def statistics(self) -> Statistics | None:
-        """Return what a generation is to use: None (the identity) before anything was seen."""
+        """Return the statistics for a generation; None (change nothing) before anything was seen."""
         if not self.count:
             return None
         return Statistics(self.mean, np.sqrt(np.maximum(self.variance, VARIANCE_FLOOR)))
 
     def state_dict(self) -> dict[str, NDArray[np.float64] | NDArray[np.int64]]:
-        """Return everything, as arrays."""
+        """Return the whole state as arrays."""
         return {"count": np.array(self.count, np.int64), "mean": self.mean, "m2": self._m2.copy()}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
@@ -64,6 +63,8 @@ def can_draw(task: Task) -> bool:
 @cache
 def draws_elsewhere(env: str) -> bool:
     """Try to draw a picture in another process."""
+    import subprocess
+
     probe = [sys.executable, "-P", "-c", _PROBE, env]  # -P: import nothing from the current directory
     try:
         return subprocess.run(probe, capture_output=True, timeout=PROBE_SECONDS, check=False).returncode == 0

@@ -114,18 +114,6 @@ def decode(data: bytes, *, source: str = "safetensors data", require_digest: boo
     return TensorFile(tensors, metadata)
 
 
-<<<<<<< HEAD
-def read(path: str | os.PathLike[str], *, require_digest: bool = True) -> TensorFile:
-    """Read a safetensors file; see `decode`."""
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise FileFault.of(os.fspath(path), "read", error) from error
-    return decode(data, source=os.fspath(path), require_digest=require_digest)
-
-
-=======
->>>>>>> engines
 def _digest(tensors: Mapping[str, Array], metadata: Mapping[str, str]) -> str:
     hasher = hashlib.sha256()
     hasher.update(_json({name: metadata[name] for name in sorted(metadata)}))

@@ -112,3 +112,13 @@ def float64_table(address, rows, columns):
 def float32_table(address, rows, columns):
     """Return rows of float32 numbers at an address."""
     return carray(pointer_to(address), (rows, columns), np.float32)
+
+
+@intrinsic
+def float_bits(_typing, word):
+    """Return the float64 whose bits a whole number has."""
+
+    def generate(_context, builder, _signature, arguments):
+        return builder.bitcast(arguments[0], ir.DoubleType())
+
+    return types.float64(types.int64), generate

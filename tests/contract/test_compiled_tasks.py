@@ -14,7 +14,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +23,7 @@ gymnasium = pytest.importorskip("gymnasium")
 mujoco = pytest.importorskip("mujoco")
 numba = pytest.importorskip("numba")
 
+from clipup.compilation.functions import jitted  # noqa: E402
 from clipup.engines.compiled.task import ArrayTask, MujocoTask  # noqa: E402
 from clipup.engines.compiled.tasks import BUILT_IN, numpy_sums, task  # noqa: E402
 from clipup.engines.compiled.tasks.declared import model_path  # noqa: E402
@@ -41,9 +41,7 @@ ROUNDED_REWARDS = ("Reacher", "Pusher", "InvertedDoublePendulum")
 HEALTH = {"healthy_reward": 2.5, "terminate_when_unhealthy": False}
 PLANE = {"forward_reward_weight": 1.7, "ctrl_cost_weight": 0.3, "reset_noise_scale": 0.03}
 POSITIONS = {"exclude_current_positions_from_observation": False}
-NOTHING_INCLUDED = {
-    f"include_{name}_in_observation": False for name in ("cinert", "cvel", "qfrc_actuator", "cfrc_ext")
-}
+NOTHING_INCLUDED = {f"include_{name}_in_observation": False for name in ("cinert", "cvel", "qfrc_actuator", "cfrc_ext")}
 ANT = {"ctrl_cost_weight": 0.3, "contact_cost_weight": 0.01, "contact_force_range": (-0.5, 2), "reset_noise_scale": 0.2}
 
 # Each option at least once, for each version; episodes that go on when a body is not healthy are the longest.
@@ -101,21 +99,12 @@ class Constants(NamedTuple):
     body_mass: Any
 
 
-_MACHINE_CODE: dict[Callable[..., Any], Callable[..., Any]] = {}
+_MADE: dict[int, Any] = {}
 
 
 def machine_code(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function with all the plain functions that it names."""
-    if function not in _MACHINE_CODE:
-        assert isinstance(function, FunctionType)
-        names = {
-            name: machine_code(value)
-            for name in function.__code__.co_names
-            if isinstance(value := function.__globals__.get(name), FunctionType)
-        }
-        code = FunctionType(function.__code__, {**function.__globals__, **names}, function.__name__)
-        _MACHINE_CODE[function] = numba.njit(error_model="numpy")(code)
-    return _MACHINE_CODE[function]
+    """Compile a function with all the functions that it calls."""
+    return jitted(function, _MADE)
 
 
 def views(named_tuple: Any, of: Any) -> Any:
@@ -281,7 +270,9 @@ CLASSIC_OPTIONS: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["python", "machine code"])
-@pytest.mark.parametrize(("name", "options"), CLASSIC_OPTIONS, ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    ("name", "options"), CLASSIC_OPTIONS, ids=lambda value: value if isinstance(value, str) else ""
+)
 def test_classic_control_steps_as_gymnasiums_does(
     name: str, options: dict[str, Any], compiled: bool, reference: Callable[..., Any]
 ) -> None:
@@ -309,10 +300,9 @@ def test_classic_control_steps_as_gymnasiums_does(
             expected, reward, end, cut, _ = environment.step(action)
             value, over = step(state, action, 0, made.options)
             np.testing.assert_allclose(state[:size], environment.unwrapped.state, rtol=0, atol=1e-12)
-            if name == "Pendulum-v1":
-                assert value == pytest.approx(reward, rel=0, abs=1e-12)
-            else:
-                assert value == reward
+            # The cost of Pendulum's torque is a float32 of at most 0.004, with a square from the C library.
+            tolerance = 0.004 * 2**-23 if name == "Pendulum-v1" else 0.0
+            assert value == pytest.approx(reward, rel=0, abs=tolerance)
             assert over == end
             left -= 1
             assert cut == (left == 0)
@@ -327,7 +317,7 @@ def choose(name: str, environment: Any, random: np.random.Generator, episode: in
     """Random actions, in and beyond their bounds; those that pump the swing or the car up in every other episode."""
     state = environment.unwrapped.state
     if name == "Acrobot-v1":
-        return int(np.sign(state[2])) + 1 if episode % 2 else int(random.integers(3))
+        return 2 * int(state[3] > state[2]) if episode % 2 else int(random.integers(3))
     if name == "MountainCar-v0":
         return 2 * int(state[1] >= 0) if episode % 2 else int(random.integers(3))
     if name == "CartPole-v1":
@@ -373,7 +363,11 @@ def test_a_distance_is_numpys_to_the_bit_where_blas_does_not_fuse() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("Walker2d-v5", {"ctrl_cost_wieght": 1.0}, r"no option 'ctrl_cost_wieght'; did you mean 'ctrl_cost_weight'\?.*"),
+        (
+            "Walker2d-v5",
+            {"ctrl_cost_wieght": 1.0},
+            r"no option 'ctrl_cost_wieght'; did you mean 'ctrl_cost_weight'\?.*",
+        ),
         ("Walker2d-v4", {"frame_skip": 3}, r"Walker2d-v4 has no option 'frame_skip' \(its options are .*"),
         ("Reacher-v4", {"frame_skip": 3}, r"Reacher-v4 has no option 'frame_skip' \(it has no options\)"),
         ("Walker2d-v5", {"frame_skip": 0}, "frame_skip of Walker2d-v5 must be a whole number of at least 1, got 0"),
@@ -413,6 +407,6 @@ def test_a_model_of_ones_own_is_found_by_its_path(tmp_path: Path) -> None:
     assert made.model == tmp_path / "mine.xml"
     assert made.options.main_body == 3
     (tmp_path / "broken.xml").write_text("<mujoco><worldbody></mujoco>", encoding="utf-8")
-    with pytest.raises(InvalidArgument, match="MuJoCo cannot load .*broken.xml") as caught:
+    with pytest.raises(InvalidArgument, match=r"MuJoCo cannot load .*broken\.xml") as caught:
         task("Ant-v5", {"xml_file": str(tmp_path / "broken.xml")})
     assert "\n" not in str(caught.value)

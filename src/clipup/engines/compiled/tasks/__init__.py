@@ -1,9 +1,10 @@
 """Built-in tasks of the compiled engine: Gymnasium's MuJoCo tasks, versions 4 and 5, and classic control.
 
-Gymnasium is the reference. From the same seed and the same actions, with the same MuJoCo, a built-in MuJoCo task gives the
-same observations, rewards and ends, to the bit. The exceptions are in the last bit: sines and cosines (Reacher,
-InvertedDoublePendulum), squares (the reward of InvertedDoublePendulum) and distances (the rewards of Reacher and Pusher),
-which numpy computes differently on different processors. Classic control is within 1e-12 for each step.
+Gymnasium is the reference. From the same seed and the same actions, with the same MuJoCo, a built-in MuJoCo task gives
+the same observations, rewards and ends, to the bit. A few numbers may differ in the last bit, because Gymnasium's own
+differ between processors: sines and cosines (observed in Reacher and InvertedDoublePendulum), distances (the rewards of
+Reacher and Pusher) and squares (the reward of InvertedDoublePendulum). Classic control is within 1e-12 for each step,
+from the same state.
 
 Models are those of the installed Gymnasium. Rendering options are not options of a compiled task.
 """

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from clipup.engines.compiled.task import Data, Model, MujocoTask, Vector
 from clipup.engines.compiled.tasks.declared import BuiltIn, Settings, Value, need, normal_start
 from clipup.engines.compiled.tasks.numpy_sums import clip, control_cost, sum_of_squared_forces
@@ -58,7 +56,7 @@ def reward(model: Model, data: Data, options: Ant, memory: Vector, action: Any) 
     speed = (data.xpos[options.main_body, 0] - memory[0]) / options.step_seconds
     rewarded = options.rewards_unhealthy or is_healthy(data, options)
     rewards = speed * options.forward_reward_weight + (1.0 if rewarded else 0.0) * options.healthy_reward
-    costs = np.float64(control_cost(options.ctrl_cost_weight, action))
+    costs = control_cost(options.ctrl_cost_weight, action)
     if options.pays_contacts:
         low, high = options.contact_force_range
         costs += options.contact_cost_weight * sum_of_squared_forces(data.cfrc_ext, low, high)

@@ -2,8 +2,9 @@
 
 Version 4 measures the distances of its reward before the physics of a step, version 5 after it.
 
-Gymnasium does not make Pusher-v4 with MuJoCo 3 or newer, because the object in its model got another mass there. This one
-is Gymnasium's Pusher-v4 on the installed MuJoCo: its numbers are not those of MuJoCo 2. Pusher-v5 has a corrected model.
+Gymnasium does not make Pusher-v4 with MuJoCo 3 or newer, because the object in its model has another mass there. This
+one is Gymnasium's Pusher-v4 on the installed MuJoCo, so its numbers are not those of MuJoCo 2. Pusher-v5 has a
+corrected model.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from clipup.compilation.math import cos, sin
 from clipup.engines.compiled.task import Data, Model, MujocoTask, Vector
 from clipup.engines.compiled.tasks.declared import BuiltIn, Settings, Value, body_number, need
 from clipup.engines.compiled.tasks.numpy_sums import control_cost, distance
@@ -40,8 +42,8 @@ def before(model: Model, data: Data, options: Arm, memory: Vector) -> None:
 def reacher_observe(model: Model, data: Data, options: Arm, observation: Vector) -> None:
     """Cosines and sines of two angles, further positions, two velocities, and the way from the target to the tip."""
     for i in range(2):
-        observation[i] = math.cos(data.qpos[i])
-        observation[2 + i] = math.sin(data.qpos[i])
+        observation[i] = cos(data.qpos[i])
+        observation[2 + i] = sin(data.qpos[i])
     size = data.qpos.size
     observation[4 : size + 2] = data.qpos[2:]
     observation[size + 2 : size + 4] = data.qvel[:2]
@@ -57,13 +59,13 @@ def reacher_reward(model: Model, data: Data, options: Arm, memory: Vector, actio
 
 def reacher_start(generator: np.random.Generator, model: Model, options: Arm) -> tuple[Vector, Vector]:
     """Start near the model's pose, with the target anywhere within 0.2 of the middle."""
-    qpos = generator.uniform(-0.1, 0.1, model.nq) + model.qpos0
+    qpos = generator.uniform(-0.1, 0.1, int(model.nq)) + model.qpos0
     while True:
         x, y = generator.uniform(-0.2, 0.2, 2)
         if math.sqrt(x * x + y * y) < 0.2:
             break
     qpos[-2:] = x, y
-    qvel = generator.uniform(-0.005, 0.005, model.nv)
+    qvel = generator.uniform(-0.005, 0.005, int(model.nv))
     qvel[-2:] = 0
     return qpos, qvel
 
@@ -99,7 +101,7 @@ def pusher_start(generator: np.random.Generator, model: Model, options: Arm) -> 
         if math.sqrt(x * x + y * y) > 0.17:
             break
     qpos[-4:] = x, y, 0.0, 0.0
-    qvel = generator.uniform(-0.005, 0.005, model.nv)
+    qvel = generator.uniform(-0.005, 0.005, int(model.nv))
     qvel[-4:] = 0
     return qpos, qvel
 

@@ -1,17 +1,18 @@
 """Classic control: CartPole, Pendulum, Acrobot, MountainCar and MountainCarContinuous.
 
 They step a state of a few numbers with sines and cosines. numpy's sines differ between processors, so a step is within
-1e-12 of Gymnasium's from the same state, not equal to it. Observations are rounded to float32, as Gymnasium's are.
+1e-12 of Gymnasium's from the same state, not equal to it. Observations are rounded to float32, as Gymnasium's are. So
+is the cost of Pendulum's torque, for which Gymnasium takes a square from the C library: it may differ in its last bit.
 """
 
 from __future__ import annotations
 
 import math
-from math import cos, sin
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from clipup.compilation.math import cos, sin
 from clipup.engines.compiled.task import ArrayTask, Vector
 from clipup.engines.compiled.tasks.declared import BuiltIn, Settings
 from clipup.engines.compiled.tasks.numpy_sums import clip
@@ -107,7 +108,7 @@ def pendulum_reset(random: Any, state: Vector, options: Pendulum) -> None:
 
 
 def pendulum_step(state: Vector, action: Any, random: Any, options: Pendulum) -> tuple[float, bool]:
-    """Apply a torque; pay for the angle from upright, for turning and for the torque. Only the limit ends an episode."""
+    """Apply a torque; pay for the angle from upright, for turning and for the torque. Only the limit ends it."""
     angle, turning = state[0], state[1]
     torque = clip(np.float64(action[0]), -MAX_TORQUE, MAX_TORQUE)
     upright = (angle + math.pi) % (2 * math.pi) - math.pi
@@ -243,7 +244,7 @@ class MountainCar(NamedTuple):
 
 
 def car_reset(random: Any, state: Vector, options: MountainCar) -> None:
-    """Start at rest in the valley. A third number of the state, if there is one, says whether it is rounded to float32."""
+    """Start at rest in the valley. A third number of the state, if any, says whether the others are float32."""
     state[:] = 0.0
     state[0] = random.uniform(-0.6, -0.4)
 
@@ -262,8 +263,9 @@ def car_step(state: Vector, action: int, random: Any, options: MountainCar) -> t
 def continuous_car_step(state: Vector, action: Any, random: Any, options: MountainCar) -> tuple[float, bool]:
     """Push with a force between -1 and 1, for 100 at the goal, less the cost of the force.
 
-    Gymnasium's state is float64 in the first step and float32 from then on, and numpy computes in the type that it finds.
-    A sum or product of two float32 rounded from float64 is the float32 one, so rounding at the same places suffices.
+    Gymnasium's state is float64 in the first step and float32 from then on, and numpy computes in the type that it
+    finds. The sum or product of two float32 in float64, rounded to float32, is their sum or product in float32. So it
+    is enough to round in the same places.
     """
     is_single = state[2] != 0.0
     chosen = np.float64(action[0])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 import importlib.util
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypeGuard, cast
 
 import numpy as np
 
@@ -59,9 +60,9 @@ class Settings:
     def flag(self, name: str) -> bool:
         """Return an option that is true or false."""
         value = self._values[name]
-        if not isinstance(value, bool | np.bool_):
+        if not isinstance(value, bool):
             raise self._refusal(name, "true or false")
-        return bool(value)
+        return value
 
     def number(self, name: str) -> float:
         """Return an option that is a finite number."""
@@ -80,25 +81,21 @@ class Settings:
     def count(self, name: str) -> int:
         """Return an option that is a whole number of at least 1."""
         value = self._values[name]
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        if not _is_whole(value) or value < 1:
             raise self._refusal(name, "a whole number of at least 1")
         return int(value)
 
     def bounds(self, name: str) -> tuple[float, float]:
         """Return an option that is two numbers, which may be infinite."""
         value = self._values[name]
-        members = cast("list[object]", list(value)) if isinstance(value, list | tuple) else []
-        if len(members) != 2 or not all(_is_number(member) and not math.isnan(member) for member in members):
+        members = cast("list[object] | tuple[object, ...]", value) if isinstance(value, list | tuple) else ()
+        numbers = [float(member) for member in members if _is_number(member) and not math.isnan(member)]
+        if len(members) != 2 or len(numbers) != 2:
             raise self._refusal(name, "two numbers, the lower and the upper bound")
-        low, high = cast("list[float]", members)
-        return float(low), float(high)
+        return numbers[0], numbers[1]
 
     def model(self) -> tuple[Path, Model]:
         """Return the path of the MJCF file that the option xml_file names, and the model in it."""
-        try:
-            import mujoco
-        except ImportError as error:
-            raise MissingDependency.of("mujoco", extra="train") from error
         name = self._values["xml_file"]
         if not isinstance(name, str | Path) or not str(name):
             raise self._refusal("xml_file", "the path of a model")
@@ -106,7 +103,7 @@ class Settings:
         if not path.is_file():
             raise InvalidArgument(f"option xml_file of {self.task.id}: there is no file {path}")
         try:
-            return path, mujoco.MjModel.from_xml_path(str(path))
+            return path, _mujoco().MjModel.from_xml_path(str(path))
         except ValueError as error:
             raise InvalidArgument(f"MuJoCo cannot load {path}: {one_line(error)}") from error
 
@@ -115,7 +112,7 @@ class Settings:
         value = self._values[name]
         if isinstance(value, str):
             return body_number(self.task.id, model, value)
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value < model.nbody:
+        if not _is_whole(value) or not 0 <= value < model.nbody:
             raise self._refusal(name, f"the name of a body or its number, below {model.nbody}")
         return int(value)
 
@@ -123,8 +120,12 @@ class Settings:
         return InvalidArgument(f"option {name} of {self.task.id} must be {expected}, got {self._values[name]!r}")
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def _is_whole(value: object) -> TypeGuard[int]:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def near_miss(word: str, known: Iterable[str]) -> str:
@@ -137,8 +138,8 @@ def near_miss(word: str, known: Iterable[str]) -> str:
 def model_path(name: str) -> Path:
     """Return the path that Gymnasium means by the name of a model.
 
-    A name that begins with ``.`` or ``/`` is a path, one that begins with ``~`` is a path from the user's directory, and
-    any other is a file among Gymnasium's own models. They are found without an import of Gymnasium.
+    A name that begins with ``.`` or ``/`` is a path, one that begins with ``~`` is a path from the user's directory,
+    and any other is a file among Gymnasium's own models. They are found without an import of Gymnasium.
     """
     if name.startswith((".", "/")):
         return Path(name)
@@ -150,10 +151,17 @@ def model_path(name: str) -> Path:
     return Path(found.origin).parent / "envs" / "mujoco" / "assets" / name
 
 
+def _mujoco() -> Any:
+    """Return MuJoCo's library, which has no types."""
+    try:
+        return importlib.import_module("mujoco")
+    except ImportError as error:
+        raise MissingDependency.of("mujoco", extra="train") from error
+
+
 def body_number(task: str, model: Model, name: str) -> int:
     """Return the number of the body called `name`."""
-    import mujoco
-
+    mujoco = _mujoco()
     number = int(mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, name))
     if number < 0:
         raise InvalidArgument(f"{task} needs a body named {name!r}, and its model has none")
@@ -161,7 +169,7 @@ def body_number(task: str, model: Model, name: str) -> int:
 
 
 def need(task: str, model: Model, **least: int) -> None:
-    """Refuse a model that has fewer positions (nq), velocities (nv), controls (nu), bodies or sites than a task reads."""
+    """Refuse a model that has fewer positions (nq), velocities (nv), controls (nu) or sites than a task reads."""
     for name, count in {"nu": 1, **least}.items():
         if getattr(model, name) < count:
             raise InvalidArgument(f"{task} needs a model with {name} of at least {count}, got {getattr(model, name)}")
@@ -169,13 +177,13 @@ def need(task: str, model: Model, **least: int) -> None:
 
 def uniform_start(generator: np.random.Generator, model: Model, options: Any) -> tuple[Vector, Vector]:
     """Start near the model's pose: uniform noise on positions, then on velocities."""
-    noise = options.reset_noise_scale
-    qpos = model.qpos0 + generator.uniform(-noise, noise, model.nq)
-    return qpos, generator.uniform(-noise, noise, model.nv)
+    noise = float(options.reset_noise_scale)
+    qpos: Vector = model.qpos0 + generator.uniform(-noise, noise, int(model.nq))
+    return qpos, generator.uniform(-noise, noise, int(model.nv))
 
 
 def normal_start(generator: np.random.Generator, model: Model, options: Any) -> tuple[Vector, Vector]:
     """Start near the model's pose: uniform noise on positions, normal noise on velocities."""
-    noise = options.reset_noise_scale
-    qpos = model.qpos0 + generator.uniform(-noise, noise, model.nq)
-    return qpos, noise * generator.standard_normal(model.nv)
+    noise = float(options.reset_noise_scale)
+    qpos: Vector = model.qpos0 + generator.uniform(-noise, noise, int(model.nq))
+    return qpos, noise * generator.standard_normal(int(model.nv))

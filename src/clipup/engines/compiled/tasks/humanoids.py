@@ -4,8 +4,8 @@ Both observe the same fields. Version 4 takes them whole. Version 5 leaves out t
 actuator forces, which are always zero, and lets a user leave out more.
 
 Contact forces: the last 84 numbers that Humanoid-v4 observes are live contact forces here, as they are in Gymnasium.
-EnvPool's Humanoid-v4 has zeros there unless it is made with ``post_constraint=True``. So a policy that was trained on one
-of them sees other numbers on the other.
+EnvPool's Humanoid-v4 has zeros there unless it is made with ``post_constraint=True``. So a policy that was trained on
+one of them sees other numbers on the other.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Humanoid(NamedTuple):
 
 
 def observe(model: Model, data: Data, options: Humanoid, observation: Vector) -> None:
-    """Positions and velocities, then what is included of each body's inertia and velocity, actuator and contact forces."""
+    """Positions, velocities, then what is included of bodies' inertias and velocities, actuator and contact forces."""
     skipped = options.skipped_positions
     positions = data.qpos.size - skipped
     for i in range(positions):

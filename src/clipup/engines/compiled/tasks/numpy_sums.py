@@ -102,18 +102,18 @@ def sum_of_squared_forces(forces: Vector, low: float, high: float) -> float:
     return pairwise_sum(squares)
 
 
-def control_cost(weight: float, action: NDArray[np.float32]) -> np.float32:
-    """``weight * np.sum(np.square(action))`` of a float32 action. The product is a float32 too."""
-    return np.float32(weight) * sum_of_squares(action)
+def control_cost(weight: float, action: NDArray[np.float32]) -> float:
+    """``weight * np.sum(np.square(action))`` of a float32 action: rounded to float32, returned as a float64."""
+    return np.float64(np.float32(weight) * sum_of_squares(action))
 
 
 def distance(points: Vector, one: int, other: int) -> float:
     """``np.linalg.norm(points[one] - points[other])`` of two rows of three numbers, without BLAS.
 
-    numpy's norm asks BLAS. On most processors OpenBLAS rounds each product and each sum, from left to right, and so does
-    this. Its kernels for AVX-512 fuse a product and a sum, so there numpy's norm may differ in the last bit.
+    numpy's norm asks BLAS. On most processors OpenBLAS rounds each product and each sum, from left to right. So does
+    this. OpenBLAS's kernels for AVX-512 fuse a product and a sum, so there numpy's norm may differ in the last bit.
     """
     x = points[one, 0] - points[other, 0]
     y = points[one, 1] - points[other, 1]
     z = points[one, 2] - points[other, 2]
-    return math.sqrt((x * x + y * y) + z * z)
+    return np.sqrt((x * x + y * y) + z * z)

@@ -1,8 +1,8 @@
 """InvertedPendulum and InvertedDoublePendulum: keeping one or two poles upright on a cart.
 
-InvertedDoublePendulum observes sines and cosines, and Gymnasium squares with the C library's ``pow``, which is not always
-the nearest number. These differ between processors and C libraries in the last bit, so here they are within 1e-12 of
-Gymnasium's, while all other numbers are equal.
+InvertedDoublePendulum observes sines and cosines. Its reward has squares, for which Gymnasium calls the C library's
+``pow``; that does not always give the nearest number. Both differ between processors and C libraries in the last bit.
+Here they are within 1e-12 of Gymnasium's, and all other numbers are equal.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+from clipup.compilation.math import cos, sin
 from clipup.engines.compiled.task import Data, Model, MujocoTask, Vector
 from clipup.engines.compiled.tasks.declared import BuiltIn, Settings, Value, need, normal_start, uniform_start
 from clipup.engines.compiled.tasks.numpy_sums import clip
@@ -56,8 +57,8 @@ def observe_two(model: Model, data: Data, options: Pendulum, observation: Vector
     angles, speeds = data.qpos.size - 1, data.qvel.size
     observation[0] = data.qpos[0]
     for i in range(angles):
-        observation[1 + i] = math.sin(data.qpos[1 + i])
-        observation[1 + angles + i] = math.cos(data.qpos[1 + i])
+        observation[1 + i] = sin(data.qpos[1 + i])
+        observation[1 + angles + i] = cos(data.qpos[1 + i])
     place = 1 + 2 * angles
     for i in range(speeds):
         observation[place + i] = clip(data.qvel[i], -10.0, 10.0)

@@ -1,7 +1,7 @@
 """HalfCheetah, Hopper, Swimmer and Walker2d: bodies that move in a plane, paid for their speed along x.
 
-All four observe positions and velocities, and pay for their controls. Hopper and Walker2d must also stay upright. One set
-of functions serves all of them: where a task lacks a rule, its options switch the rule off.
+All four observe positions and velocities, and pay for their controls. Hopper and Walker2d must also stay upright. One
+set of functions serves all of them: where a task lacks a rule, its options switch the rule off.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _make(settings: Settings) -> MujocoTask:
 def _versions(
     name: str, *, models: tuple[str, str], frame_skip: int, options: Mapping[str, Value], **rules: Value
 ) -> tuple[BuiltIn, BuiltIn]:
-    """Return version 4, which also pays for health in the step that ends it, and version 5, whose model is an option."""
+    """Return version 4, which pays for health in its last step too, and version 5, whose model is an option."""
     lacking: dict[str, Value] = {
         "hidden_positions": 1,
         "normal_velocities": False,

@@ -142,7 +142,7 @@ def model_path(name: str) -> Path:
     and any other is a file among Gymnasium's own models. They are found without an import of Gymnasium.
     """
     if name.startswith((".", "/")):
-        return Path(name)
+        return Path(name).absolute()
     if name.startswith("~"):
         return Path(name).expanduser()
     found = importlib.util.find_spec("gymnasium")

@@ -122,3 +122,4 @@ def float_bits(_typing, word):
         return builder.bitcast(arguments[0], ir.DoubleType())
 
     return types.float64(types.int64), generate
+from clipup.compilation.random_code import seeded_random  # noqa: E402, F401 -- one place for all intrinsics

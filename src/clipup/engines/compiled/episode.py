@@ -53,7 +53,9 @@ class Job(NamedTuple):
     options
         The task's options, a word of eight bytes each.
     seeds, starts
-        For each candidate and episode: its seed, and the task's own start where it has one.
+        For each candidate and episode: its seed, and the positions and velocities of a MuJoCo task.
+    random
+        Random numbers of each slot.
     calls
         Addresses of MuJoCo's functions.
     """
@@ -81,6 +83,7 @@ class Job(NamedTuple):
     options: NDArray[np.int64]
     seeds: NDArray[np.int64]
     starts: NDArray[np.float64]
+    random: NDArray[np.uint64]
     calls: NDArray[np.int64]
 
 

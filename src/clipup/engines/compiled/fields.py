@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from clipup.compilation.functions import attribute_names
-from clipup.engines.compiled.words import generate
+from clipup.compilation.structures import Array, Field, Nested, Number, Structure, Tuple
 from clipup.errors import ClipUpError
 
 _SIZES = {
@@ -25,23 +24,10 @@ _SIZES = {
 }  # fmt: skip
 _DTYPES = {
     "mjtNum": "float64", "double": "float64", "float": "float32", "int": "int32", "mjtSize": "int64",
-    "int64_t": "int64", "mjtBool": "bool_", "bool": "bool_", "mjtByte": "uint8",
+    "int64_t": "int64", "mjtBool": "bool", "bool": "bool", "mjtByte": "uint8",
 }  # fmt: skip
-_LOADS = {"float64": "load_float64({})", "int32": "np.int64(load_int32({}))", "int64": "load_int64({})",
-          "uint8": "np.int64(load_uint8({}))", "bool_": "load_uint8({}) != 0"}  # fmt: skip
-_NESTED = ("opt", "stat")
+_NESTED = ("mjOption", "mjStatistic")
 """Structures inside a model whose numbers functions may name, as in ``model.opt.timestep``."""
-
-
-@dataclass(frozen=True)
-class Field:
-    """One field: where it stands, what it holds, and how far an array extends (numbers, or names of other fields)."""
-
-    name: str
-    offset: int
-    dtype: str
-    extents: tuple[int | str, ...] = ()
-    pointer: bool = False
 
 
 class UnknownStructure(ClipUpError, RuntimeError):
@@ -81,116 +67,93 @@ def _place(fields: Iterable[Any]) -> tuple[int, int, dict[str, int]]:
 
 
 @cache
-def layout(structure: str) -> dict[str, Field]:
-    """Return the fields of a structure that machine code can read: numbers, and arrays of numbers."""
+def offsets(structure: str) -> dict[str, int]:
+    """Return where each field of a structure starts, in bytes."""
     from mujoco.introspect.structs import STRUCTS
 
-    _, _, offsets = _place(STRUCTS[structure].fields)
-    found: dict[str, Field] = {}
-    for declared in STRUCTS[structure].fields:
-        kind: Any = declared.type
-        form = type(kind).__name__
-        inner = kind if form == "ValueType" else kind.inner_type if form in ("PointerType", "ArrayType") else None
-        dtype = _DTYPES.get(getattr(inner, "name", ""))
-        if dtype is None or (form == "PointerType" and declared.array_extent is None):
-            continue
-        extents = declared.array_extent if form == "PointerType" else getattr(kind, "extents", ())
-        found[declared.name] = Field(declared.name, offsets[declared.name], dtype, tuple(extents), form == "PointerType")
-    return found
+    return _place(STRUCTS[structure].fields)[2]
 
 
 @cache
-def offset(structure: str, field: str) -> int:
-    """Return where any field of a structure starts, in bytes."""
+def structure(name: str) -> Structure:
+    """Return the fields of MuJoCo's structure that machine code can read: numbers, arrays, and a model's options.
+
+    A view of ``mjData`` has the model's address elsewhere, where the sizes of most arrays stand, and the other way round.
+    """
     from mujoco.introspect.structs import STRUCTS
 
-    return _place(STRUCTS[structure].fields)[2][field]
+    found: list[tuple[str, Field]] = []
+    for declared in STRUCTS[name].fields:
+        kind: Any = declared.type
+        form, start = type(kind).__name__, offsets(name)[declared.name]
+        if form == "ValueType" and kind.name in _DTYPES:
+            found.append((declared.name, Number(start, _DTYPES[kind.name])))
+        elif form == "ValueType" and kind.name in _NESTED:
+            found.append((declared.name, Nested(start, structure(kind.name))))
+        elif form in ("PointerType", "ArrayType") and getattr(kind.inner_type, "name", "") in _DTYPES:
+            extents = declared.array_extent if form == "PointerType" else kind.extents
+            factors = tuple(_factors(extent, name) for extent in extents or (None,))
+            if None not in factors:
+                known = cast("tuple[tuple[int | Number, ...], ...]", factors)
+                found.append((declared.name, Array(start, _DTYPES[kind.inner_type.name], known, form == "PointerType")))
+    return Structure(name, tuple(found))
 
 
-def _extent(extent: int | str) -> str:
-    """Return an expression for one extent of an array."""
+@cache
+def _sizes(owner: str) -> dict[str, Number]:
+    """Return the whole numbers of a model and its data, as a view of one of them finds them."""
+    from mujoco.introspect.structs import STRUCTS
+
+    found: dict[str, Number] = {}
+    for name in ("mjData", "mjModel"):
+        for field in STRUCTS[name].fields:
+            kind = getattr(field.type, "name", "")
+            if kind in ("int", "mjtSize"):
+                found[field.name] = Number(offsets(name)[field.name], _DTYPES[kind], elsewhere=name != owner)
+    return found
+
+
+def _factors(extent: int | str | None, owner: str) -> tuple[int | Number, ...] | None:
+    """Return an extent as a product (``nmocap*3``: a number of the model, times three); None for an unknown one."""
     import mujoco
 
-    if isinstance(extent, int):
-        return str(extent)
-    parts: list[str] = []
-    for part in extent.split("*"):
-        if part.isdecimal():
-            parts.append(part)
-        elif part in layout("mjModel"):
-            parts.append(_LOADS[layout("mjModel")[part].dtype].format(f"model + {layout('mjModel')[part].offset}"))
-        elif part in layout("mjData"):
-            parts.append(_LOADS[layout("mjData")[part].dtype].format(f"data + {layout('mjData')[part].offset}"))
+    factors: list[int | Number] = []
+    for part in str(extent).split("*"):
+        if part in _sizes(owner):
+            factors.append(_sizes(owner)[part])
+        elif part.isdecimal() or hasattr(mujoco, part):
+            factors.append(int(part) if part.isdecimal() else int(getattr(mujoco, part)))
         else:
-            parts.append(str(int(getattr(mujoco, part))))
-    return " * ".join(parts)
-
-
-def _expression(field: Field, place: str) -> str:
-    address = f"{place} + {field.offset}"
-    if not field.extents:
-        return _LOADS[field.dtype].format(address)
-    start = f"load_int64({address})" if field.pointer else address
-    shape = ", ".join(map(_extent, field.extents))
-    return f"carray(pointer_to({start}), ({shape},), np.{field.dtype})"
-
-
-def used(functions: Iterable[object], structure: str) -> list[Field]:
-    """Return the fields of a structure that the functions name."""
-    names = attribute_names(functions)
-    return [field for name, field in layout(structure).items() if name in names]
-
-
-def reader(functions: list[object], structure: str) -> Callable[[int, int], Any]:
-    """Return a function, for machine code, of the addresses of a model and its data.
-
-    It gives a tuple of views of the fields of `structure` that the functions name, under their own names.
-    """
-    from collections import namedtuple
-
-    place = "model" if structure == "mjModel" else "data"
-    fields = used(functions, structure)
-    names = [field.name for field in fields]
-    items = [_expression(field, place) for field in fields]
-    spaces: dict[str, object] = {}
-    for nested in _NESTED if structure == "mjModel" else ():
-        inner = used(functions, "mjOption" if nested == "opt" else "mjStatistic")
-        if nested in attribute_names(functions) and inner:
-            spaces[nested] = namedtuple(nested, [field.name for field in inner])  # noqa: PYI024
-            start = f"({place} + {offset(structure, nested)})"
-            items.append(f"{nested}({', '.join(_expression(field, start) for field in inner)})")
-            names.append(nested)
-    if not names:  # an empty tuple has no type that could tell a model from data
-        names, items = ["nothing"], ["0"]
-    spaces["Fields"] = namedtuple(structure, names)  # noqa: PYI024
-    return generate(f"Fields({', '.join(items)})", ("model", "data"), spaces)
+            return None
+    return tuple(factors)
 
 
 def check(functions: list[object], model: Any, data: Any) -> None:
     """Raise `UnknownStructure` unless the fields that the functions name, and our own, are where we expect them."""
     import mujoco
 
-    ours = {"mjModel": ("nq", "nv", "nu"), "mjData": ("qpos", "qvel", "ctrl")}
-    for structure, owner in (("mjModel", model), ("mjData", data)):
-        fields = {field.name: field for field in used(functions, structure)}
-        fields.update({name: layout(structure)[name] for name in ours[structure]})
-        for field in fields.values():
-            if not _agrees(field, owner):
+    names = attribute_names(functions) | {"nq", "nv", "nu", "qpos", "qvel", "ctrl"}
+    for name, owner in (("mjModel", model), ("mjData", data)):
+        for field_name, field in structure(name).fields:
+            if field_name in names and not _agrees(field, getattr(owner, field_name, None), owner._address):
                 raise UnknownStructure(
-                    f"MuJoCo {mujoco.__version__} does not keep {structure}.{field.name} where mujoco.introspect says; "
+                    f"MuJoCo {mujoco.__version__} does not keep {name}.{field_name} where mujoco.introspect says; "
                     "use engine 'gymnasium'"
                 )
 
 
-def _agrees(field: Field, owner: Any) -> bool:
+def _agrees(field: Field, value: Any, start: int) -> bool:
     """Return whether memory holds what MuJoCo's own binding shows for a field."""
-    value = getattr(owner, field.name)
-    address = owner._address + field.offset
-    if field.pointer:
-        start = ctypes.c_uint64.from_address(address).value
-        return value.size == 0 or start == value.ctypes.data
-    if field.extents:
-        return value.ctypes.data == address
-    kind = np.dtype("uint8" if field.dtype == "bool_" else field.dtype)
-    read = np.frombuffer((ctypes.c_char * kind.itemsize).from_address(address), kind)[0]
-    return bool(read == value)
+    if isinstance(field, Nested):
+        return all(
+            _agrees(inner, getattr(value, name, None), start + field.offset) for name, inner in field.structure.fields
+        )
+    if value is None or isinstance(field, Tuple):
+        return False
+    address = start + field.offset
+    if isinstance(field, Array):
+        if field.pointer:
+            address = ctypes.c_uint64.from_address(address).value
+        return value.size == 0 or value.ctypes.data == address
+    kind = np.dtype("uint8" if field.dtype == "bool" else field.dtype)
+    return bool(np.frombuffer((ctypes.c_char * kind.itemsize).from_address(address), kind)[0] == value)

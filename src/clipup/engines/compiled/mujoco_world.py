@@ -130,8 +130,7 @@ def machine_physics(task: MujocoTask) -> Physics:
     import mujoco
 
     from clipup.compilation.intrinsics import call_pair, load_int32
-
-    functions = [*user_functions(task), _place, _copy_action]
+    from clipup.compilation.structure_code import viewer
 
     def reset(calls: Any, model: Any, data: Any) -> None:
         call_pair(calls[RESET], model, data)
@@ -145,8 +144,8 @@ def machine_physics(task: MujocoTask) -> Physics:
     def post(calls: Any, model: Any, data: Any) -> None:
         call_pair(calls[POST], model, data)
 
-    number = fields.offset("mjWarningStat", "number")
-    first = fields.offset("mjData", "warning")
+    number = fields.offsets("mjWarningStat")["number"]
+    first = fields.offsets("mjData")["warning"]
     counters = tuple(first + 8 * int(getattr(mujoco.mjtWarning, name)) + number for name in FATAL_WARNINGS)
 
     def is_sound(data: Any) -> bool:
@@ -155,16 +154,15 @@ def machine_physics(task: MujocoTask) -> Physics:
             warnings += load_int32(data + place)
         return warnings == 0
 
-    return Physics(
-        fields.reader(functions, "mjModel"),
-        fields.reader(functions, "mjData"),
-        reset,
-        forward,
-        step,
-        post,
-        is_sound,
-        words.option_reader(task.options),
-    )
+    model_view, data_view = viewer(fields.structure("mjModel")), viewer(fields.structure("mjData"))
+
+    def see_model(model: Any, data: Any) -> Any:
+        return model_view(model, data)
+
+    def see_data(model: Any, data: Any) -> Any:
+        return data_view(data, model)
+
+    return Physics(see_model, see_data, reset, forward, step, post, is_sound, words.option_viewer(task.options))
 
 
 def plain_physics(task: MujocoTask) -> Physics:

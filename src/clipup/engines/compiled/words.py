@@ -1,4 +1,4 @@
-"""How arrays and options travel to machine code: as a vector of addresses and sizes, eight bytes each."""
+"""How a job and a task's options reach machine code: as words of eight bytes, described as structures."""
 
 from __future__ import annotations
 
@@ -8,65 +8,75 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clipup.compilation.structures import Array, Field, Number, Structure, Tuple
 from clipup.engines.compiled.episode import Job
 from clipup.engines.compiled.task import Options, option_kinds
+
+_ARRAYS = {
+    "stop": ("int64", 1), "following": ("int64", 1), "current": ("int64", 1), "numbers": ("int64", 1),
+    "parameters": ("float32", 2), "sizes": ("int64", 1), "mean": ("float64", 1), "scale": ("float64", 1),
+    "bounds": ("float32", 2), "arranged": ("float32", 2), "values": ("float32", 3), "observation": ("float64", 2),
+    "action": ("float32", 2), "memory": ("float64", 2), "totals": ("float64", 1), "steps": ("int64", 1),
+    "status": ("int64", 1), "count": ("float64", 1), "moment_mean": ("float64", 2), "moment_m2": ("float64", 2),
+    "options": ("int64", 1), "seeds": ("int64", 2), "starts": ("float64", 3), "random": ("uint64", 2),
+    "calls": ("int64", 1),
+}  # fmt: skip
+"""Type and dimensions of every array of a `Job`, in its order."""
 
 
 def job_words(job: Job) -> NDArray[np.int64]:
     """Return address and shape of every array of a job, one after the other. The job must outlive the result."""
     words: list[int] = []
     for name, array in zip(job._fields, job, strict=True):
-        if not array.flags.c_contiguous:
-            raise ValueError(f"{name} must be contiguous")
+        if (array.dtype.name, array.ndim) != _ARRAYS[name] or not array.flags.c_contiguous:
+            raise ValueError(f"{name} must be contiguous {_ARRAYS[name]}, got {array.dtype} {array.shape}")
         words += [array.ctypes.data, *array.shape]
     return np.array(words, np.int64)
 
 
-def job_reader(job: Job) -> Callable[[int], Any]:
-    """Return a function, for machine code, that gives the job whose words are at an address."""
-    items: list[str] = []
+def job_structure() -> Structure:
+    """Return how the words of a job are laid out."""
+    found: list[tuple[str, Field]] = []
     place = 0
-    for array in job:
-        shape = [f"load_int64(words + {8 * (place + 1 + axis)})" for axis in range(array.ndim)]
-        items.append(f"carray(pointer_to(load_int64(words + {8 * place})), ({', '.join(shape)},), np.{array.dtype.name})")
-        place += 1 + array.ndim
-    return generate(f"Job({', '.join(items)})", ("words",), {"Job": Job})
+    for name in Job._fields:
+        dtype, dimensions = _ARRAYS[name]
+        extents = tuple((Number(8 * (place + 1 + axis), "int64"),) for axis in range(dimensions))
+        found.append((name, Array(8 * place, dtype, extents, pointer=True)))
+        place += 1 + dimensions
+    return Structure("Job", tuple(found))
+
+
+_OPTION_TYPES = {"float": "float64", "int": "int64", "bool": "bool"}
 
 
 def option_words(options: Options) -> NDArray[np.int64]:
-    """Return a task's options as words: float64 or int64, eight bytes each."""
+    """Return a task's options as words: a float64, a whole number, or one byte for a boolean."""
     words: list[int] = []
     for name, kind, length in option_kinds(options):
         value = getattr(options, name)
         for member in value if length is not None else (value,):
             words.append(int(np.float64(member).view(np.int64)) if kind == "float" else int(member))
-    return np.array(words, np.int64)
+    return np.array(words or [0], "<i8")
 
 
-def option_reader(options: Options) -> Callable[[Any], Any]:
-    """Return a function, for machine code, that gives the options whose words are in a vector."""
+def option_structure(options: Options) -> Structure:
+    """Return how the words of a task's options are laid out."""
+    found: list[tuple[str, Field]] = []
     place = 0
-    items: list[str] = []
-    for _, kind, length in option_kinds(options):
-        members: list[str] = []
-        for _ in range(1 if length is None else length):
-            form = {"float": "float_bits(words[{}])", "int": "words[{}]", "bool": "words[{}] != 0"}[kind]
-            members.append(form.format(place))
-            place += 1
-        items.append(members[0] if length is None else f"({', '.join(members)},)")
-    if not items:
-        return generate("()", ("words",), {})
-    return generate(f"Options({', '.join(items)})", ("words",), {"Options": type(options)})
+    for name, kind, length in option_kinds(options):
+        dtype = _OPTION_TYPES[kind]
+        found.append((name, Number(8 * place, dtype) if length is None else Tuple(8 * place, dtype, length)))
+        place += 1 if length is None else length
+    return Structure("Options", tuple(found))
 
 
-def generate(expression: str, arguments: tuple[str, ...], names: dict[str, object]) -> Callable[..., Any]:
-    """Return a function of one expression, written by this package alone, for Numba to compile.
+def option_viewer(options: Options) -> Callable[[Any], Any]:
+    """Return a function, for machine code, that gives the options whose words are in a vector."""
+    from clipup.compilation.structure_code import viewer
 
-    Numba needs to see every member of a tuple of different types spelled out, and how many there are depends on the task.
-    """
-    from clipup.compilation import intrinsics
+    view: Any = viewer(option_structure(options))
 
-    space: dict[str, Any] = {**vars(intrinsics), **names}
-    code = f"def generated({', '.join(arguments)}):\n    return {expression}\n"
-    exec(compile(code, "<generated by clipup>", "exec"), space)  # noqa: S102 -- our own text: names of fields, numbers
-    return space["generated"]
+    def options_in(words: Any) -> Any:
+        return view(words.ctypes.data, 0)
+
+    return options_in

@@ -126,15 +126,15 @@ def views(named_tuple: Any, of: Any) -> Any:
 
 
 class Simulation:
-    """A compiled task, stepped as the engine steps it, with its functions as they are and as machine code."""
+    """A compiled task, stepped as the engine steps it, its functions as machine code and, if asked, as they are."""
 
-    def __init__(self, made: MujocoTask, *, compiled: bool) -> None:
+    def __init__(self, made: MujocoTask, *, python: bool) -> None:
         self.task = made
         self.model = mujoco.MjModel.from_xml_path(str(made.model))
         self.data = mujoco.MjData(self.model)
-        self.drives: list[tuple[Callable[..., Any], Any, Any]] = [(lambda function: function, self.model, self.data)]
-        if compiled:
-            self.drives.append((machine_code, views(Constants, self.model), views(Fields, self.data)))
+        self.drives = [(machine_code, views(Constants, self.model), views(Fields, self.data))]
+        if python:
+            self.drives.append((lambda function: function, self.model, self.data))
         self.memories = [np.zeros(made.memory_size) for _ in self.drives]
 
     def reset(self, seed: int) -> list[np.ndarray]:
@@ -192,9 +192,11 @@ def reference(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
         environment.close()
 
 
-def agree(name: str, options: Mapping[str, Any], environment: Any, *, steps: int, compiled: bool, seed: int) -> None:
+def agree(
+    name: str, options: Mapping[str, Any], environment: Any, *, steps: int, seed: int, python: bool = True
+) -> None:
     """Step a task beside Gymnasium's environment, episode after episode, with actions in and beyond their bounds."""
-    simulation = Simulation(task(name, options), compiled=compiled)
+    simulation = Simulation(task(name, options), python=python)
     family = name.partition("-")[0]
     sines, rounded = SINES.get(family, slice(0, 0)), family in ROUNDED_REWARDS
     random = np.random.default_rng(seed)
@@ -226,24 +228,24 @@ def agree(name: str, options: Mapping[str, Any], environment: Any, *, steps: int
 
 @pytest.mark.parametrize("name", MUJOCO_IDS)
 def test_a_mujoco_task_equals_gymnasiums_to_the_bit(name: str, reference: Callable[..., Any]) -> None:
-    agree(name, {}, reference(name, {}), steps=250, compiled=True, seed=11)
+    agree(name, {}, reference(name, {}), steps=250, seed=11)
 
 
 @pytest.mark.parametrize(("name", "options"), OPTIONS, ids=lambda value: value if isinstance(value, str) else "")
 def test_options_mean_what_they_mean_in_gymnasium(
     name: str, options: dict[str, Any], reference: Callable[..., Any]
 ) -> None:
-    agree(name, options, reference(name, options), steps=120, compiled=True, seed=5)
+    agree(name, options, reference(name, options), steps=120, seed=5)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [100, 200, 300])
 @pytest.mark.parametrize("name", MUJOCO_IDS)
 def test_thousands_of_steps_equal_gymnasiums(name: str, seed: int, reference: Callable[..., Any]) -> None:
-    agree(name, {}, reference(name, {}), steps=4000, compiled=True, seed=seed)
+    agree(name, {}, reference(name, {}), steps=4000, seed=seed, python=False)
     if "terminate_when_unhealthy" in BUILT_IN[name].defaults:
         options = {"terminate_when_unhealthy": False}
-        agree(name, options, reference(name, options), steps=4000, compiled=True, seed=seed)
+        agree(name, options, reference(name, options), steps=4000, seed=seed, python=False)
 
 
 @pytest.mark.slow
@@ -251,7 +253,7 @@ def test_thousands_of_steps_equal_gymnasiums(name: str, seed: int, reference: Ca
 def test_thousands_of_steps_with_options_equal_gymnasiums(
     name: str, options: dict[str, Any], reference: Callable[..., Any]
 ) -> None:
-    agree(name, options, reference(name, options), steps=3000, compiled=True, seed=77)
+    agree(name, options, reference(name, options), steps=3000, seed=77, python=False)
 
 
 def test_every_option_is_tried() -> None:

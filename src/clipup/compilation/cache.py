@@ -1,7 +1,7 @@
 """Machine code kept on disk, beside the user's other caches.
 
-A file holds one line of JSON and the object code. It is replaced whole and carries a digest, so a damaged or half-written
-one is noticed and made anew. Where the directory cannot be written, code is compiled again in each process.
+A file holds one line of JSON and the object code. It is replaced whole and carries a digest, so a damaged one is
+noticed and made anew. Where the directory cannot be written, code is compiled again in each process.
 """
 
 from __future__ import annotations

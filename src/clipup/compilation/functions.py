@@ -1,7 +1,7 @@
 """What a function is made of: the functions that it calls, a fingerprint, and a copy that Numba can compile.
 
-A user's function stays plain Python. Numba does not compile a plain function that another one calls, so `jitted` makes a
-copy in which every such name stands for a compiled function.
+A user's function stays plain Python. Numba does not compile a plain function that another one calls, so `jitted` makes
+a copy in which every such name stands for a compiled function.
 """
 
 from __future__ import annotations

@@ -6,11 +6,11 @@ Numba and llvmlite have no types, so this module is checked loosely.
 
 from __future__ import annotations
 
-import numpy as np
 from llvmlite import ir
-from numba import carray, njit, types
-from numba.core import cgutils
+from numba import types
 from numba.extending import intrinsic
+
+from clipup.compilation.random_code import seeded_random  # noqa: F401 -- all of them are found here
 
 _WORD = ir.IntType(64)
 
@@ -48,16 +48,6 @@ def address_of(_typing, pointer):
     return types.int64(types.voidptr), generate
 
 
-@intrinsic
-def pointer_to(_typing, address):
-    """Return a number as a pointer."""
-
-    def generate(_context, builder, _signature, arguments):
-        return builder.inttoptr(arguments[0], cgutils.voidptr_t)
-
-    return types.voidptr(types.int64), generate
-
-
 def _load(kind, size):
     """Return an intrinsic that loads one number of a type from an address."""
 
@@ -72,10 +62,7 @@ def _load(kind, size):
     return load
 
 
-load_float64 = _load(types.float64, 8)
-load_int64 = _load(types.int64, 8)
 load_int32 = _load(types.int32, 4)
-load_uint8 = _load(types.uint8, 1)
 
 
 @intrinsic
@@ -88,38 +75,3 @@ def call_pair(_typing, function, first, second):
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), generate
-
-
-@njit
-def int64_vector(address, count):
-    """Return `count` whole numbers at an address."""
-    return carray(pointer_to(address), (count,), np.int64)
-
-
-@njit
-def float64_vector(address, count):
-    """Return `count` float64 numbers at an address."""
-    return carray(pointer_to(address), (count,), np.float64)
-
-
-@njit
-def float64_table(address, rows, columns):
-    """Return rows of float64 numbers at an address."""
-    return carray(pointer_to(address), (rows, columns), np.float64)
-
-
-@njit
-def float32_table(address, rows, columns):
-    """Return rows of float32 numbers at an address."""
-    return carray(pointer_to(address), (rows, columns), np.float32)
-
-
-@intrinsic
-def float_bits(_typing, word):
-    """Return the float64 whose bits a whole number has."""
-
-    def generate(_context, builder, _signature, arguments):
-        return builder.bitcast(arguments[0], ir.DoubleType())
-
-    return types.float64(types.int64), generate
-from clipup.compilation.random_code import seeded_random  # noqa: E402, F401 -- one place for all intrinsics

@@ -1,8 +1,8 @@
 # pyright: basic
 """From a Python function to the address of its machine code, through the cache on disk.
 
-Every function is loaded by an execution engine of its own, whether it was compiled now or read from the cache. Names inside
-one object file then cannot be confused with those of another, which two processes may have named alike.
+Every function is loaded by an execution engine of its own, whether it was compiled now or read from the cache. Names
+inside one object file then cannot be confused with those of another, which two processes may have named alike.
 
 Numba and llvmlite have no types, so this module is checked loosely.
 """
@@ -89,10 +89,11 @@ def load(
     require()
     from numba import types
     from numba.core.registry import cpu_target
-    from numba.core.runtime import rtsys
+    from numba.core.runtime.nrt import rtsys
 
-    codegen = cpu_target.target_context.codegen()
-    rtsys.initialize(cpu_target.target_context)  # makes names known that machine code may call
+    target: Any = cpu_target.target_context
+    codegen = target.codegen()
+    rtsys.initialize(target)  # makes names known that machine code may call
     wanted = signature(types)
     key = _key(function, (str(wanted), codegen.magic_tuple(), *facts))
     if key in _loaded:
@@ -134,7 +135,7 @@ def _compile(function: Callable[..., Any], signature: Any, codegen: Any) -> Obje
 
     copy = jitted(function, {}).py_func
     try:
-        callback = cfunc(signature, error_model="numpy")(copy)
+        callback: Any = cfunc(signature, error_model="numpy")(copy)
     except Exception as error:  # Numba raises its own errors, and others for names that do not exist
         raise InvalidArgument(explain(error, function)) from error
     library = callback._library

@@ -1,8 +1,8 @@
 """Elementary functions from additions, multiplications and divisions alone, so their bits are equal everywhere.
 
 The C library's and numpy's own functions may differ in the last bit between processors, versions and systems. IEEE 754
-defines the four operations, rounding and scaling by powers of two to the last bit, and these functions use nothing else.
-Each is a plain Python function that Numba can compile. Errors are below one unit in the last place of float64
+defines the four operations, rounding and scaling by powers of two to the last bit, and these functions use nothing
+else. Each is a plain Python function that Numba can compile. Errors are below one unit in the last place of float64
 (`tanh`: below two).
 
 The method is the usual one: take away a multiple of ln 2 or π/2, held as a sum of two or three numbers, and sum the

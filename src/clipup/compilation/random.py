@@ -1,7 +1,7 @@
 """numpy's random numbers in machine code: PCG64 seeded by `SeedSequence`, bit for bit.
 
-In plain Python `seeded_random` returns numpy's own generator. In machine code it returns an object with the same methods
-``random()``, ``uniform(low, high)``, ``standard_normal()`` and ``normal(mean, stdev)``, and the same numbers.
+In plain Python `seeded_random` returns numpy's own generator. In machine code it returns an object with the same
+methods ``random()``, ``uniform(low, high)``, ``standard_normal()`` and ``normal(mean, stdev)``, and the same numbers.
 """
 
 from __future__ import annotations

@@ -143,7 +143,9 @@ def _standard_normal(state):
                 along = -ziggurat_nor_inv_r * math.log1p(-_next_float(state))
                 under = -math.log1p(-_next_float(state))
                 if under + under > along * along:
-                    return -(ziggurat_nor_r + along) if (height >> np.uint64(8)) & np.uint64(1) else ziggurat_nor_r + along
+                    return (
+                        -(ziggurat_nor_r + along) if (height >> np.uint64(8)) & np.uint64(1) else ziggurat_nor_r + along
+                    )
         elif (fi_double[layer - 1] - fi_double[layer]) * _next_float(state) + fi_double[layer] < math.exp(-0.5 * x * x):
             return x
 

@@ -8,9 +8,9 @@ import hashlib
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.imputils import lower_getattr_generic
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import infer_getattr, intrinsic, models, register_model
-from numba.core.imputils import lower_getattr_generic
 from numba.np.arrayobj import populate_array
 
 from clipup.compilation.structures import Array, Nested, Number, Structure, Tuple
@@ -127,6 +127,8 @@ def _load_number(context, builder, view, field):
 def _extent(context, builder, view, factors):
     product = ir.Constant(_WORD, 1)
     for factor in factors:
-        value = _load_number(context, builder, view, factor) if isinstance(factor, Number) else ir.Constant(_WORD, factor)
+        value = (
+            _load_number(context, builder, view, factor) if isinstance(factor, Number) else ir.Constant(_WORD, factor)
+        )
         product = builder.mul(product, value)
     return product

@@ -5,12 +5,12 @@ output is a sum in the order of its inputs, in float32, without fused operations
 
     output[j] = bias[j] + x[0] w[j, 0] + x[1] w[j, 1] + …        (one rounding after each × and after each +)
 
-The loop runs over inputs outside and outputs inside, which a compiler can do for several outputs at once without another
-order of any sum. For that the weights of each layer lie transposed (`arrange`), as many numbers in the same place.
+The loop runs over inputs outside and outputs inside, which a compiler can do for several outputs at once without
+another order of any sum. For that the weights of each layer lie transposed (`arrange`), in the place of the others.
 
 Four forms give the same bits:
 
-- `arrange_one`, `normalize_one`, `forward_one`, `bound_one`, `observe_one`: one candidate, for machine code (`clipup.engines.compiled`);
+- `arrange_one`, `normalize_one`, `forward_one`, `bound_one`, `observe_one`: one candidate, in machine code;
 - `Forward` with Numba: rows of candidates, for engines that step many environments at once;
 - `Forward` without Numba: the same in numpy alone;
 - all of them on one row, for a trained policy.
@@ -19,6 +19,7 @@ Four forms give the same bits:
 from __future__ import annotations
 
 import ctypes
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 
 from clipup.compilation import machine_code
 from clipup.compilation.math import tanh
-from clipup.compilation.memory import float32_table, float64_table, float64_vector, int64_vector
+from clipup.compilation.structures import array_structure, array_words, viewer
 from clipup.errors import InvalidArgument
 from clipup.policies.network import Network
 from clipup.policies.normalizer import Statistics
@@ -105,10 +106,8 @@ def bound_one(outputs: Any, bounds: Any, rescale: bool, action: Any) -> None:
             value = min(max(value, np.float32(-1.0)), np.float32(1.0))
             value = value * bounds[3, j]
             value = value + bounds[2, j]
-        if value < bounds[0, j]:
-            value = bounds[0, j]
-        if value > bounds[1, j]:
-            value = bounds[1, j]
+        value = max(value, bounds[0, j])
+        value = min(value, bounds[1, j])
         action[j] = value
 
 
@@ -155,7 +154,7 @@ def arrange(network: Network, parameters: FloatRows) -> FloatRows:
 
 
 class Forward:
-    """A network on rows of observations, each row with its own parameters.
+    """A network on rows of observations, each row with its own parameters. Not for two threads at a time."""
 
     Parameters
     ----------
@@ -182,44 +181,43 @@ class Forward:
         size = network.observation_size
         self._mean = np.zeros(size) if statistics is None else np.ascontiguousarray(statistics.mean)
         self._scale = np.ones(size) if statistics is None else np.ascontiguousarray(statistics.scale)
-        self._values = np.zeros((len(self._sizes), int(self._sizes.max())), np.float32)
         if compiled is None:
             compiled = machine_code.is_installed() and not machine_code.is_disabled()
         self._call: Any = _batch_code() if compiled else None
+        flags = np.array([network.bias, network.activation == "relu"], np.int64)
+        values = np.zeros((len(self._sizes), int(self._sizes.max())), np.float32)
+        self._kept = (self._mean, self._scale, self._sizes, flags, values)
+        rows = (np.zeros((1, network.parameter_count), np.float32), np.zeros((1, size)))
+        outputs = np.zeros((1, network.action_size), np.float32)
+        self._words = array_words(_BATCH, (*rows, outputs, *self._kept))
+        self._words_address = self._words.ctypes.data
 
     def arrange(self, parameters: FloatRows) -> FloatRows:
         """Return rows of parameters as this object takes them."""
         return arrange(self.network, parameters)
 
     def __call__(self, arranged: FloatRows, observations: NDArray[Any]) -> FloatRows:
-        """Return the outputs (n, action_size) of row i's arranged parameters on row i's observation."""
-        if arranged.shape != (len(observations), self.network.parameter_count):
-            raise InvalidArgument(
-                f"arranged parameters must have shape {(len(observations), self.network.parameter_count)}, "
-                f"got {arranged.shape}"
-            )
+        """Return the outputs (n, action_size) of row i's arranged parameters, or of the only row, on observation i."""
+        shape = (len(observations), self.network.parameter_count)
+        if arranged.shape != shape and arranged.shape != (1, shape[1]):
+            raise InvalidArgument(f"arranged parameters must have shape {shape} or one row, got {arranged.shape}")
         return self._numpy(arranged, observations) if self._call is None else self._machine(arranged, observations)
 
     def _machine(self, arranged: FloatRows, observations: NDArray[Any]) -> FloatRows:
         rows = np.ascontiguousarray(observations, np.float64)
-        # One row of parameters may stand for all rows of observations (a trained policy): its stride is zero.
-        stride = arranged.strides[0] if len(arranged) > 1 else 0
-        if arranged.strides[1] != 4 or stride % 4:
-            arranged = np.ascontiguousarray(arranged)
-            stride = arranged.strides[0]
         outputs = np.empty((len(rows), self.network.action_size), np.float32)
-        words = (
-            len(rows), arranged.ctypes.data, arranged.shape[1], stride, rows.ctypes.data, rows.shape[1],
-            self._mean.ctypes.data, self._scale.ctypes.data, self._sizes.ctypes.data, len(self._sizes),
-            int(self.network.bias), int(self.network.activation == "relu"), self._values.ctypes.data,
-            self._values.shape[1], outputs.ctypes.data, outputs.shape[1],
-        )  # fmt: skip
-        self._call((ctypes.c_int64 * len(words))(*words))
+        words, arranged = self._words, np.ascontiguousarray(arranged)
+        # The rest of the words stays as it was made; to make all of them anew would take most of the time.
+        words[0], words[1] = _address(arranged), len(arranged)
+        words[3], words[4] = _address(rows), len(rows)
+        words[6], words[7] = _address(outputs), len(outputs)
+        self._call(self._words_address)
         return outputs
 
     @np.errstate(over="ignore", invalid="ignore")
     def _numpy(self, arranged: FloatRows, observations: NDArray[Any]) -> FloatRows:
         rows = len(observations)
+        arranged = np.broadcast_to(arranged, (rows, arranged.shape[1]))
         values = ((np.asarray(observations, np.float64) - self._mean) * self._scale).astype(np.float32)
         for number, layer in enumerate(self._layers):
             weights = arranged[:, layer.weights].reshape(rows, layer.inputs, layer.outputs)
@@ -241,32 +239,41 @@ class Forward:
         return np.ascontiguousarray(values)
 
 
-def _batch(words: Any) -> None:
-    """Run rows in machine code: `words` holds sizes and addresses, in the order of `Forward._machine`."""
-    job = int64_vector(words, 16)
-    count, width = job[0], job[2]
-    mean, scale = float64_vector(job[6], job[5]), float64_vector(job[7], job[5])
-    sizes = int64_vector(job[8], job[9])
-    values = float32_table(job[12], job[9], job[13])
-    observations = float64_table(job[4], count, job[5])
-    outputs = float32_table(job[14], count, job[15])
-    last = job[9] - 1
-    for r in range(count):
-        arranged = float32_table(job[1] + r * job[3], 1, width)[0]
-        normalize_one(observations[r], mean, scale, values[0])
-        forward_one(arranged, sizes, job[10] != 0, job[11] != 0, values)
-        for j in range(job[15]):
-            outputs[r, j] = values[last, j]
+def _address(array: NDArray[Any]) -> int:
+    return array.__array_interface__["data"][0]  # three times as quick as `array.ctypes.data`
 
 
-_BATCH: list[Any] = []
+_BATCH = {
+    "arranged": ("float32", 2), "observations": ("float64", 2), "outputs": ("float32", 2), "mean": ("float64", 1),
+    "scale": ("float64", 1), "sizes": ("int64", 1), "flags": ("int64", 1), "values": ("float32", 2),
+}  # fmt: skip
+"""What machine code for rows of candidates works with; the flags say whether there are biases, and whether ReLU."""
 
 
+@cache
 def _batch_code() -> Any:
-    """Return the C function of `_batch`, compiled or loaded once."""
-    if not _BATCH:
-        code = machine_code.load(
-            _batch, lambda types: types.void(types.int64), label="the network for rows of candidates"
-        )
-        _BATCH.extend((ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_int64))(code.address), code))
-    return _BATCH[0]
+    """Return machine code that runs a network on rows, compiled or loaded once; it takes the address of words."""
+    structure = array_structure("Batch", _BATCH)
+    batch_at = viewer(structure)
+
+    def run(words: int) -> None:
+        batch = batch_at(words, 0)
+        arranged, outputs, values, flags = batch.arranged, batch.outputs, batch.values, batch.flags
+        last = batch.sizes.size - 1
+        for r in range(outputs.shape[0]):
+            normalize_one(batch.observations[r], batch.mean, batch.scale, values[0])
+            # One row of parameters may stand for all rows of observations.
+            row = r if arranged.shape[0] > 1 else 0
+            forward_one(arranged[row], batch.sizes, flags[0] != 0, flags[1] != 0, values)
+            for j in range(outputs.shape[1]):
+                outputs[r, j] = values[last, j]
+
+    machine_code.require()
+    code = machine_code.load(
+        run, lambda types: types.void(types.int64), label="networks for rows of candidates", facts=(structure,)
+    )
+    _kept.append(code)
+    return ctypes.CFUNCTYPE(None, ctypes.c_int64)(code.address)
+
+
+_kept: list[machine_code.MachineCode] = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.metadata
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,7 +120,7 @@ class CompiledEngine:
             totals=np.full(rows, np.nan),
             steps=np.zeros(rows, np.int64),
             status=np.zeros(rows, np.int64),
-            count=np.zeros(kept),
+            counts=np.zeros(kept),
             moment_mean=np.zeros((kept, size)),
             moment_m2=np.zeros((kept, size)),
             options=words.option_words(self.compiled.options),
@@ -156,7 +155,7 @@ class CompiledEngine:
         fitness[broken] = returns[broken] = np.nan
         moments = None
         if request.collect_moments:
-            moments = Moments(job.count.astype(np.int64), job.moment_mean, job.moment_m2)
+            moments = Moments(job.counts.astype(np.int64), job.moment_mean, job.moment_m2)
             moments.count[broken] = 0
             moments.mean[broken] = moments.m2[broken] = 0.0
         failures = tuple(Failure(request.first + row, message) for row, message in sorted(failed.items()))

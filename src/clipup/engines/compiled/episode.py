@@ -1,7 +1,7 @@
 """One candidate's episodes from start to end: the loop that all compiled tasks share.
 
-The functions here are the Python that Numba compiles, and run as plain Python too. A task brings two functions, `begin` and
-`advance` (see `mujoco_world` and `array_world`), and everything else is here: normalizer, network, moments, counting.
+The functions here are the Python that Numba compiles, and run as plain Python too. A task brings two functions, `begin`
+and `advance` (see `mujoco_world` and `array_world`). All else is here: normalizer, network, moments, counting.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from clipup.policies.compiled import (
 )
 
 NOT_RUN, DONE, BROKEN, RAISED = range(4)
-"""What became of a candidate: not run to its end, complete, ended by a number that is not finite, ended by an exception."""
+"""What became of a candidate: not run to its end, complete, stopped by a number that is not finite, or an exception."""
 
 EPISODES, LIMIT, HAS_BIAS, IS_RELU, RESCALES, START, COLLECTS, FRAME_SKIP, CHOICES = range(9)
 """Places of whole numbers in `Job.numbers`."""
@@ -48,7 +48,7 @@ class Job(NamedTuple):
         Working memory of each slot.
     totals, steps, status
         Results of each candidate: summed rewards, steps, and what became of it.
-    count, moment_mean, moment_m2
+    counts, moment_mean, moment_m2
         Observation moments of each candidate (no rows where they are not collected).
     options
         The task's options, a word of eight bytes each.
@@ -77,7 +77,7 @@ class Job(NamedTuple):
     totals: NDArray[np.float64]
     steps: NDArray[np.int64]
     status: NDArray[np.int64]
-    count: NDArray[np.float64]
+    counts: NDArray[np.float64]
     moment_mean: NDArray[np.float64]
     moment_m2: NDArray[np.float64]
     options: NDArray[np.int64]
@@ -96,7 +96,7 @@ class World(NamedTuple):
         ``begin(job, slot, row, episode, one, other)`` starts an episode, fills the slot's observation, and returns a
         handle. `one` and `other` are what the simulation works with: a model and its data, or a state.
     advance
-        ``advance(job, slot, one, handle, options, memory, observation, action)`` takes one step, and returns the reward,
+        ``advance(job, slot, one, handle, options, memory, observation, action)`` takes a step, and returns the reward,
         whether the episode is over, and whether the simulation is still sound.
     options
         ``options(words)`` returns the task's options.
@@ -154,6 +154,7 @@ def make_candidate(world: World) -> Callable[..., None]:
                 action = action_of(outputs, job.bounds, numbers, job.action[slot])
                 reward, over, sound = advance(job, slot, one, handle, options, memory, observation, action)
                 steps += 1
+                job.steps[row] += 1  # at once, so that an error keeps the count
                 total += reward
                 if not sound:
                     status = BROKEN
@@ -161,11 +162,10 @@ def make_candidate(world: World) -> Callable[..., None]:
                 if over:
                     break
             job.totals[row] += total
-            job.steps[row] += steps
             if status == BROKEN:
                 break
         if collects:
-            job.count[moment_row] = count
+            job.counts[moment_row] = count
         job.status[row] = status
 
     return candidate

@@ -7,6 +7,7 @@ alignment. They are checked against a real model and its data before anything re
 from __future__ import annotations
 
 import ctypes
+import importlib
 import math
 from collections.abc import Iterable
 from functools import cache
@@ -34,6 +35,12 @@ class UnknownStructure(ClipUpError, RuntimeError):
     """This version of MuJoCo keeps its fields in another place than it says."""
 
 
+@cache
+def _declarations() -> dict[str, Any]:
+    """Return MuJoCo's structures by name, as it declares them."""
+    return importlib.import_module("mujoco.introspect.structs").STRUCTS
+
+
 def _measure(kind: Any) -> tuple[int, int]:
     """Return size and alignment of a C type as `mujoco.introspect` describes it."""
     form = type(kind).__name__
@@ -45,10 +52,8 @@ def _measure(kind: Any) -> tuple[int, int]:
     if form == "AnonymousStructDecl":
         size, alignment, _ = _place(kind.fields)
         return size, alignment
-    from mujoco.introspect.structs import STRUCTS
-
-    if kind.name in STRUCTS:
-        size, alignment, _ = _place(STRUCTS[kind.name].fields)
+    if kind.name in _declarations():
+        size, alignment, _ = _place(_declarations()[kind.name].fields)
         return size, alignment
     size = _SIZES.get(kind.name, 4)  # the rest are enumerations
     return size, size
@@ -69,21 +74,18 @@ def _place(fields: Iterable[Any]) -> tuple[int, int, dict[str, int]]:
 @cache
 def offsets(structure: str) -> dict[str, int]:
     """Return where each field of a structure starts, in bytes."""
-    from mujoco.introspect.structs import STRUCTS
-
-    return _place(STRUCTS[structure].fields)[2]
+    return _place(_declarations()[structure].fields)[2]
 
 
 @cache
 def structure(name: str) -> Structure:
     """Return the fields of MuJoCo's structure that machine code can read: numbers, arrays, and a model's options.
 
-    A view of ``mjData`` has the model's address elsewhere, where the sizes of most arrays stand, and the other way round.
+    A view of ``mjData`` has the model's address elsewhere, where the sizes of most arrays stand, and a view of
+    ``mjModel`` that of the data.
     """
-    from mujoco.introspect.structs import STRUCTS
-
     found: list[tuple[str, Field]] = []
-    for declared in STRUCTS[name].fields:
+    for declared in _declarations()[name].fields:
         kind: Any = declared.type
         form, start = type(kind).__name__, offsets(name)[declared.name]
         if form == "ValueType" and kind.name in _DTYPES:
@@ -102,11 +104,9 @@ def structure(name: str) -> Structure:
 @cache
 def _sizes(owner: str) -> dict[str, Number]:
     """Return the whole numbers of a model and its data, as a view of one of them finds them."""
-    from mujoco.introspect.structs import STRUCTS
-
     found: dict[str, Number] = {}
     for name in ("mjData", "mjModel"):
-        for field in STRUCTS[name].fields:
+        for field in _declarations()[name].fields:
             kind = getattr(field.type, "name", "")
             if kind in ("int", "mjtSize"):
                 found[field.name] = Number(offsets(name)[field.name], _DTYPES[kind], elsewhere=name != owner)
@@ -115,8 +115,7 @@ def _sizes(owner: str) -> dict[str, Number]:
 
 def _factors(extent: int | str | None, owner: str) -> tuple[int | Number, ...] | None:
     """Return an extent as a product (``nmocap*3``: a number of the model, times three); None for an unknown one."""
-    import mujoco
-
+    mujoco = importlib.import_module("mujoco")
     factors: list[int | Number] = []
     for part in str(extent).split("*"):
         if part in _sizes(owner):
@@ -130,14 +129,12 @@ def _factors(extent: int | str | None, owner: str) -> tuple[int | Number, ...] |
 
 def check(functions: list[object], model: Any, data: Any) -> None:
     """Raise `UnknownStructure` unless the fields that the functions name, and our own, are where we expect them."""
-    import mujoco
-
     names = attribute_names(functions) | {"nq", "nv", "nu", "qpos", "qvel", "ctrl"}
     for name, owner in (("mjModel", model), ("mjData", data)):
         for field_name, field in structure(name).fields:
             if field_name in names and not _agrees(field, getattr(owner, field_name, None), owner._address):
                 raise UnknownStructure(
-                    f"MuJoCo {mujoco.__version__} does not keep {name}.{field_name} where mujoco.introspect says; "
+                    f"this MuJoCo does not keep {name}.{field_name} where mujoco.introspect says; "
                     "use engine 'gymnasium'"
                 )
 
@@ -156,4 +153,4 @@ def _agrees(field: Field, value: Any, start: int) -> bool:
             address = ctypes.c_uint64.from_address(address).value
         return value.size == 0 or value.ctypes.data == address
     kind = np.dtype("uint8" if field.dtype == "bool" else field.dtype)
-    return bool(np.frombuffer((ctypes.c_char * kind.itemsize).from_address(address), kind)[0] == value)
+    return bool(np.frombuffer(ctypes.string_at(address, kind.itemsize), kind)[0] == value)

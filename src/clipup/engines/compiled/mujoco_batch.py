@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 from typing import Any
 
@@ -29,9 +30,11 @@ class MujocoBatch:
         A ``mujoco.MjModel``; MuJoCo makes a copy of it.
     threads
         How many.
+    own_models
+        Whether every slot gets a model of its own, which a task may change.
     """
 
-    def __init__(self, library: Any, model: Any, threads: int) -> None:
+    def __init__(self, library: Any, model: Any, threads: int, *, own_models: bool = False) -> None:
         if not hasattr(library, "mjb_apply"):
             raise InvalidArgument("the compiled engine needs MuJoCo 3.17 or newer: pip install -U mujoco")
         self._library = library
@@ -45,8 +48,6 @@ class MujocoBatch:
         library.mjb_error.restype = ctypes.c_char_p
         library.mjb_error.argtypes = (ctypes.c_void_p, ctypes.c_int)
         library.mjb_deleteBatch.argtypes = (ctypes.c_void_p,)
-        library.mju_setLogHandler.restype = ctypes.c_void_p
-        library.mju_setLogHandler.argtypes = (ctypes.c_void_p,)
         self.slots = threads + SPARE_SLOTS
         configuration = _Configuration()
         library.mjb_defaultConfig(ctypes.byref(configuration))
@@ -57,6 +58,12 @@ class MujocoBatch:
         )
         if not self._batch:
             raise InvalidArgument(f"MuJoCo cannot make simulators: {message.value.decode(errors='replace')}")
+        self._models = [copy.copy(model) for _ in range(self.slots if own_models else 0)]
+        if own_models:
+            pointers = (ctypes.c_void_p * self.slots)(*(own._address for own in self._models))
+            library.mjb_setModels.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
+            library.mjb_setModels(self._batch, pointers)
+            self._pointers = pointers  # MuJoCo may read it later
 
     def apply(self, function: int, argument: int) -> dict[int, str]:
         """Call the C function at an address for every slot, on all threads; return MuJoCo's errors by slot."""
@@ -77,16 +84,23 @@ class MujocoBatch:
             self._library.mjb_deleteBatch(batch)
 
 
+def _ignore(message: int) -> None:
+    pass
+
+
+_SILENCE = _LOG_HANDLER(_ignore)
+
+
 class QuietLog:
     """While entered, MuJoCo neither prints its warnings nor writes them to a file; the engine reads their counts."""
 
     def __init__(self, library: Any) -> None:
-        self._library = library
-        self._handler = _LOG_HANDLER(lambda message: None)
+        self._set = library.mju_setLogHandler
+        self._set.restype, self._set.argtypes = ctypes.c_void_p, (ctypes.c_void_p,)
         self._previous: int | None = None
 
     def __enter__(self) -> None:
-        self._previous = self._library.mju_setLogHandler(ctypes.cast(self._handler, ctypes.c_void_p))
+        self._previous = self._set(ctypes.cast(_SILENCE, ctypes.c_void_p))
 
     def __exit__(self, *_: object) -> None:
-        self._library.mju_setLogHandler(self._previous)
+        self._set(self._previous)

@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from clipup.compilation.functions import attribute_names
+from clipup.compilation.primitives import call_pair, load_int32
+from clipup.compilation.random import seeded_random
+from clipup.compilation.structures import viewer
 from clipup.engines.compiled import fields, words
 from clipup.engines.compiled.episode import FRAME_SKIP, World
 from clipup.engines.compiled.task import MujocoTask
 from clipup.errors import ClipUpError, InvalidArgument, MissingDependency, one_line
 
-RESET, FORWARD, STEP, POST = range(4)
-CALLS = ("mj_resetData", "mj_forward", "mj_step", "mj_rnePostConstraint")
-"""MuJoCo's functions of a model and its data, in the order of `Job.calls`."""
+RESET, FORWARD, STEP, POST, CONSTANTS, COPY, ORIGINAL = range(7)
+CALLS = ("mj_resetData", "mj_forward", "mj_step", "mj_rnePostConstraint", "mj_setConst", "mj_copyModel")
+"""MuJoCo's functions of two pointers, in the order of `Job.calls`; the last of those is the model as it was loaded."""
+
+RANDOMIZE_SALT = 0x2545F491
+"""Keeps the random numbers that change a model apart from those of the start."""
 
 POST_FIELDS = {"cfrc_ext", "cfrc_int", "cacc"}
 """Fields that only ``mj_rnePostConstraint`` fills."""
 
-FATAL_WARNINGS = ("mjWARN_CONTACTFULL", "mjWARN_CNSTRFULL", "mjWARN_BADQPOS", "mjWARN_BADQVEL", "mjWARN_BADQACC", "mjWARN_BADCTRL")
-"""After these the simulation is not the model's any more: MuJoCo dropped contacts, reset the state or ignored controls."""
+FATAL_WARNINGS = ("CONTACTFULL", "CNSTRFULL", "BADQPOS", "BADQVEL", "BADQACC", "BADCTRL")
+"""After these warnings MuJoCo has dropped contacts, reset the state or ignored controls, so it is another task."""
 
 
 class Physics(NamedTuple):
-    """What the task's functions are given, and MuJoCo's functions: of ``(calls, model, data)``."""
+    """What the task's functions are given, and MuJoCo's functions: of ``(calls, model, data)``.
+
+    `restore` makes the model as it was loaded, `constants` computes what follows from its changed fields.
+    """
 
     see_model: Callable[..., Any]
     see_data: Callable[..., Any]
@@ -33,40 +43,45 @@ class Physics(NamedTuple):
     forward: Callable[..., None]
     step: Callable[..., None]
     post: Callable[..., None]
+    restore: Callable[..., None]
+    constants: Callable[..., None]
     is_sound: Callable[..., bool]
     options: Callable[..., Any]
 
 
-def load_model(task: MujocoTask) -> Any:
-    """Return the task's ``mujoco.MjModel``; every way to fail is one line."""
+def mujoco() -> Any:
+    """Return MuJoCo's package, whose types are unknown."""
     try:
-        import mujoco
+        return importlib.import_module("mujoco")
     except ImportError as error:
         raise MissingDependency.of("mujoco", extra="train") from error
+
+
+def load_model(task: MujocoTask) -> Any:
+    """Return the task's ``mujoco.MjModel``; every way to fail is one line."""
+    library = mujoco()
     try:
         source = task.model
         if isinstance(source, str) and source.lstrip().startswith("<"):
-            return mujoco.MjModel.from_xml_string(source)
+            return library.MjModel.from_xml_string(source)
         if isinstance(source, str | Path):
             if not Path(source).is_file():
                 raise InvalidArgument(f"{task.name}: there is no model file {str(source)!r}")
-            return mujoco.MjModel.from_xml_path(str(source))
+            return library.MjModel.from_xml_path(str(source))
         made = cast(Any, source())
-        model = made.compile() if isinstance(made, mujoco.MjSpec) else made
+        model = made.compile() if isinstance(made, library.MjSpec) else made
     except ClipUpError:
         raise
     except Exception as error:
         raise InvalidArgument(f"the model of {task.name} does not load: {one_line(error)}") from error
-    if not isinstance(model, mujoco.MjModel):
+    if not isinstance(model, library.MjModel):
         raise InvalidArgument(f"model of {task.name} must give a mujoco.MjModel, got {type(made).__name__}")
     return model
 
 
 def library() -> Any:
     """Return MuJoCo's C library, the one that its Python package uses."""
-    import mujoco
-
-    place = Path(mujoco.__file__).parent
+    place = Path(mujoco().__file__).parent
     for pattern in ("libmujoco.so*", "libmujoco*.dylib", "mujoco.dll"):
         for path in sorted(place.glob(pattern)):
             return ctypes.CDLL(str(path))
@@ -88,16 +103,22 @@ def needs_post_constraint(task: MujocoTask) -> bool:
 
 def make_world(task: MujocoTask, physics: Physics, *, discrete: bool) -> World:
     """Return the task's two functions for the episode loop."""
-    see_model, see_data, reset, forward, step, post, is_sound, options_of = physics
+    see_model, see_data, reset, forward, step, post, restore, constants, is_sound, options_of = physics
     observe, reward = task.observe, task.reward
     before, control = task.before or _nothing, task.control or _copy_action
     terminated = task.terminated or _never
     posts = needs_post_constraint(task)
+    randomize, randomizes = task.randomize or _keep, task.randomize is not None
 
     def begin(job: Any, slot: int, row: int, episode: int, model: Any, data: Any) -> Any:
         memory = job.memory[slot]
         for i in range(memory.size):
             memory[i] = 0.0
+        if randomizes:
+            restore(job.calls, model, data)
+            random = seeded_random(job.random[slot], job.seeds[row, episode] ^ RANDOMIZE_SALT)
+            randomize(random, see_model(model, data), options_of(job.options))
+            constants(job.calls, model, data)
         reset(job.calls, model, data)
         _place(see_data(model, data), job.starts[row, episode])
         forward(job.calls, model, data)
@@ -127,10 +148,6 @@ def make_world(task: MujocoTask, physics: Physics, *, discrete: bool) -> World:
 
 def machine_physics(task: MujocoTask) -> Physics:
     """Return MuJoCo for machine code: `model` and `data` are addresses."""
-    import mujoco
-
-    from clipup.compilation.intrinsics import call_pair, load_int32
-    from clipup.compilation.structure_code import viewer
 
     def reset(calls: Any, model: Any, data: Any) -> None:
         call_pair(calls[RESET], model, data)
@@ -144,9 +161,15 @@ def machine_physics(task: MujocoTask) -> Physics:
     def post(calls: Any, model: Any, data: Any) -> None:
         call_pair(calls[POST], model, data)
 
+    def restore(calls: Any, model: Any, data: Any) -> None:
+        call_pair(calls[COPY], model, calls[ORIGINAL])
+
+    def constants(calls: Any, model: Any, data: Any) -> None:
+        call_pair(calls[CONSTANTS], model, data)
+
     number = fields.offsets("mjWarningStat")["number"]
     first = fields.offsets("mjData")["warning"]
-    counters = tuple(first + 8 * int(getattr(mujoco.mjtWarning, name)) + number for name in FATAL_WARNINGS)
+    counters = tuple(first + 8 * _warning(name) + number for name in FATAL_WARNINGS)
 
     def is_sound(data: Any) -> bool:
         warnings = 0
@@ -162,27 +185,61 @@ def machine_physics(task: MujocoTask) -> Physics:
     def see_data(model: Any, data: Any) -> Any:
         return data_view(data, model)
 
-    return Physics(see_model, see_data, reset, forward, step, post, is_sound, words.option_viewer(task.options))
+    options = words.option_viewer(task.options)
+    return Physics(see_model, see_data, reset, forward, step, post, restore, constants, is_sound, options)
 
 
-def plain_physics(task: MujocoTask) -> Physics:
+def plain_physics(task: MujocoTask, original: Any) -> Physics:
     """Return MuJoCo's own Python functions: `model` and `data` are its objects."""
-    import mujoco
+    package = mujoco()
+    copy_model = library().mj_copyModel
+    copy_model.restype, copy_model.argtypes = ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_void_p)
+    fatal = [_warning(name) for name in FATAL_WARNINGS]
 
-    fatal = [int(getattr(mujoco.mjtWarning, name)) for name in FATAL_WARNINGS]
+    def function(name: str) -> Callable[..., None]:
+        called = getattr(package, name)
+        return lambda *arguments: called(*arguments[1:])
+
+    def restore(calls: Any, model: Any, data: Any) -> None:
+        copy_model(model._address, original._address)
+
+    def options(words: Any) -> Any:
+        return task.options
+
+    def is_sound(data: Any) -> bool:
+        return not any(data.warning[number].number for number in fatal)
+
     return Physics(
-        lambda model, data: model,
-        lambda model, data: data,
-        lambda calls, model, data: mujoco.mj_resetData(model, data),
-        lambda calls, model, data: mujoco.mj_forward(model, data),
-        lambda calls, model, data: mujoco.mj_step(model, data),
-        lambda calls, model, data: mujoco.mj_rnePostConstraint(model, data),
-        lambda data: not any(data.warning[number].number for number in fatal),
-        lambda words: task.options,
+        _first,
+        _second,
+        function("mj_resetData"),
+        function("mj_forward"),
+        function("mj_step"),
+        function("mj_rnePostConstraint"),
+        restore,
+        function("mj_setConst"),
+        is_sound,
+        options,
     )
 
 
+def _first(model: Any, data: Any) -> Any:
+    return model
+
+
+def _second(model: Any, data: Any) -> Any:
+    return data
+
+
+def _warning(name: str) -> int:
+    return int(getattr(mujoco().mjtWarning, f"mjWARN_{name}"))
+
+
 def _nothing(model: Any, data: Any, options: Any, memory: Any) -> None:
+    pass
+
+
+def _keep(random: Any, model: Any, options: Any) -> None:
     pass
 
 

@@ -1,20 +1,23 @@
 """The simulators of an engine, and the threads that run candidates in them.
 
-Machine code blocks the thread that calls it, so it is called from a thread of its own, while the caller's thread waits and
-can be interrupted (Ctrl-C). An interruption raises a flag that machine code looks at in every step.
+Machine code blocks the thread that calls it, so it is called from a thread of its own, while the caller's thread waits
+and can be interrupted (Ctrl-C). An interruption raises a flag that machine code looks at in every step.
 """
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import threading
 from collections.abc import Callable
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clipup.compilation import machine_code
+from clipup.compilation.primitives import address_of
+from clipup.compilation.structures import viewer
 from clipup.engines.compiled import array_world, fields, mujoco_world, trial, words
 from clipup.engines.compiled.episode import RAISED, Job, World, make_candidate, make_slot
 from clipup.engines.compiled.mujoco_batch import MujocoBatch, QuietLog
@@ -51,8 +54,6 @@ class MujocoSimulators:
     """One simulator of a MuJoCo model for each thread."""
 
     def __init__(self, task: MujocoTask, threads: int, *, plain: bool) -> None:
-        import mujoco
-
         self._task = task
         self._threads = threads
         self._model = model = mujoco_world.load_model(task)
@@ -62,24 +63,28 @@ class MujocoSimulators:
             machine_code.require()
         self.actions = task.actions or _model_actions(model)
         self.memory_size = max(task.memory_size, 1)
-        self.calls = np.array(
-            [ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value for name in mujoco_world.CALLS], np.int64
-        )
-        self._data: Any = mujoco.MjData(model)
+        functions = [ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value for name in mujoco_world.CALLS]
+        self.calls = np.array([*functions, model._address], np.int64)
+        self._data: Any = mujoco_world.mujoco().MjData(model)
         discrete = self.actions.kind == "discrete"
-        plain_world = mujoco_world.make_world(task, mujoco_world.plain_physics(task), discrete=discrete)
-        trial.check_mujoco(task, plain_world, model, self._data, self.actions, self._start)
+        own_model = copy.copy(model)
+        plain_world = mujoco_world.make_world(task, mujoco_world.plain_physics(task, model), discrete=discrete)
+        with QuietLog(self._library):
+            trial.check_mujoco(task, plain_world, own_model, self._data, self.actions, self._start)
         self._batch: MujocoBatch | None = None
         if plain:
             self.slots = 1
-            self._candidate = make_candidate(plain_world)
+            self._candidate, self._own_model = make_candidate(plain_world), own_model
             return
-        functions = mujoco_world.user_functions(task)
-        fields.check(functions, model, self._data)
-        self._batch = MujocoBatch(self._library, model, threads)
+        fields.check(mujoco_world.user_functions(task), model, self._data)
+        self._batch = self._make_batch()
         self.slots = self._batch.slots
         world = mujoco_world.make_world(task, mujoco_world.machine_physics(task), discrete=discrete)
-        self._code = _compile(world, task.name, task.options, mujoco.__version__, arrays=False)
+        self._code = _compile(world, task.name, task.options, mujoco_world.mujoco().__version__, arrays=False)
+
+    def _make_batch(self) -> MujocoBatch:
+        own_models = self._task.randomize is not None
+        return MujocoBatch(self._library, self._model, self._threads, own_models=own_models)
 
     def _start(self, seed: int) -> NDArray[np.float64]:
         """Return positions and velocities at the start of the episode with this seed."""
@@ -99,9 +104,10 @@ class MujocoSimulators:
     def run(self, job: Job) -> dict[int, str]:
         """Run all candidates of a job; return why some failed, by row."""
         if self._plain:
-            return _run_plain(self._candidate, job, self._model, self._data)
+            with QuietLog(self._library):
+                return _run_plain(self._candidate, job, self._own_model, self._data)
         if self._batch is None:
-            self._batch = MujocoBatch(self._library, self._model, self._threads)
+            self._batch = self._make_batch()
         batch, failed = self._batch, dict[int, str]()
         block = words.job_words(job)
 
@@ -134,12 +140,11 @@ class ArraySimulators:
         self._plain = plain
         plain_world = array_world.make_world(task, lambda words: task.options)
         trial.check_array(task, plain_world)
-        self.slots = 1 if plain else threads
-        if not plain:
-            machine_code.require()
-        else:
+        self.slots = threads
+        if plain:
             self._candidate = make_candidate(plain_world)
             return
+        machine_code.require()
         world = array_world.make_world(task, words.option_viewer(task.options))
         self._code = _compile(world, task.name, task.options, "", arrays=True)
         self._call = _KERNEL(self._code.address)
@@ -151,7 +156,7 @@ class ArraySimulators:
     def run(self, job: Job) -> dict[int, str]:
         """Run all candidates of a job; return why some failed, by row."""
         if self._plain:
-            return _run_plain(self._candidate, job, job.memory[0], None)
+            return _run_plain(self._candidate, job, job.memory[0], job.random[0])
         block = words.job_words(job)
 
         def work(slot: int) -> Callable[[], None]:
@@ -174,9 +179,6 @@ def _model_actions(model: Any) -> Actions:
 
 def _compile(world: World, label: str, options: Options, version: str, *, arrays: bool) -> machine_code.MachineCode:
     """Return the machine code that runs candidates until none is left: a C function of (model, data, slot, words)."""
-    from clipup.compilation.intrinsics import address_of
-    from clipup.compilation.structure_code import viewer
-
     structure = words.job_structure()
     job_at = viewer(structure)
     run_slot = make_slot(world)
@@ -240,4 +242,4 @@ def _supervise(work: list[Callable[[], None]], job: Job) -> None:
                 interruption = error
                 job.stop[0] = 1
     if interruption is not None or errors:
-        raise cast(BaseException, interruption or errors[0])
+        raise interruption or errors[0]

@@ -1,8 +1,9 @@
 """Tasks that run in machine code: a MuJoCo model or a state vector, and a few small functions.
 
 The functions are written in the Python that Numba compiles: numbers, tuples, loops, `math` and numpy arrays. They need
-no decorator. A function that they call must be in reach as a plain name (``from my_sums import total``), and is compiled
-with them. They are also run as plain Python, once when a task is first used, so a mistake is found with its line.
+no decorator. A function that they call must be in reach as a plain name (``from my_sums import total``), and is
+compiled with them. They are also run as plain Python, once when a task is first used, so a mistake is found with its
+line.
 
 A robot of one's own::
 
@@ -25,7 +26,6 @@ A robot of one's own::
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,21 +94,21 @@ class MujocoTask:
     control
         ``control(model, data, options, action)`` writes ``data.ctrl`` from the action. None: ``data.ctrl[:] = action``.
     before
-        ``before(model, data, options, memory)`` runs before the physics of each step, and remembers in `memory` what the
-        reward needs (such as the position before the step).
+        ``before(model, data, options, memory)`` runs before the physics of each step, and remembers in `memory` what
+        the reward needs (such as the position before the step).
     memory_size
         Length of the float64 vector `memory`. It is zero when an episode starts.
     start
         ``start(generator, model, options)`` returns ``(qpos, qvel)`` for the start of an episode. This one is ordinary
-        Python: `generator` is numpy's, seeded for the episode, and `model` is a ``mujoco.MjModel``. None: the model's own
-        pose at rest.
+        Python: `generator` is numpy's, seeded for the episode, and `model` is a ``mujoco.MjModel``. None: the model's
+        own pose at rest.
     randomize
         ``randomize(random, model, options)`` changes fields of the model for one episode (domain randomization).
-        `random` has numpy's methods ``uniform``, ``normal`` and ``random``. The model is as it was loaded when the function
-        begins, and derived constants are computed anew after it (``mj_setConst``).
+        `random` has numpy's methods ``uniform``, ``normal`` and ``random``. The model is as it was loaded when the
+        function begins, and derived constants are computed anew after it (``mj_setConst``).
     post_constraint
-        Whether ``mj_rnePostConstraint`` is called after the physics of a step, as Gymnasium does. It fills ``cfrc_ext``,
-        ``cfrc_int`` and ``cacc``. None: if a function names one of these.
+        Whether ``mj_rnePostConstraint`` is called after the physics of a step, as Gymnasium does. It fills
+        ``cfrc_ext``, ``cfrc_int`` and ``cacc``. None: if a function names one of these.
     name
         For messages.
     """
@@ -242,7 +242,7 @@ def _kind(value: object) -> str | None:
         return "bool"
     if isinstance(value, int | np.integer):
         return "int"
-    return "float" if isinstance(value, float | np.floating) and not math.isnan(value) else None
+    return "float" if isinstance(value, float | np.floating) else None
 
 
 def _check_options(options: Options) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clipup.compilation.functions import plain, reachable
+from clipup.compilation.functions import reachable
 from clipup.compilation.random import STATE_WORDS
 from clipup.engines.compiled import array_world, mujoco_world
 from clipup.engines.compiled.episode import World
@@ -70,7 +70,9 @@ def _try(
     observation = job.observation[0]
     unset = np.flatnonzero(np.isnan(observation))
     if len(unset):
-        raise InvalidArgument(f"observe of {task.name} must fill all numbers, but observation[{unset[0]}] is not a number")
+        raise InvalidArgument(
+            f"observe of {task.name} must fill all numbers, but observation[{unset[0]}] is not a number"
+        )
     action: Any = actions.start if actions.kind == "discrete" else np.zeros(actions.size, np.float32)
     _guard(
         task,

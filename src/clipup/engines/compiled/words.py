@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clipup.compilation.structures import Array, Field, Number, Structure, Tuple
+from clipup.compilation.structures import Field, Number, Structure, Tuple, array_structure, array_words, viewer
 from clipup.engines.compiled.episode import Job
 from clipup.engines.compiled.task import Options, option_kinds
 
@@ -17,7 +17,7 @@ _ARRAYS = {
     "parameters": ("float32", 2), "sizes": ("int64", 1), "mean": ("float64", 1), "scale": ("float64", 1),
     "bounds": ("float32", 2), "arranged": ("float32", 2), "values": ("float32", 3), "observation": ("float64", 2),
     "action": ("float32", 2), "memory": ("float64", 2), "totals": ("float64", 1), "steps": ("int64", 1),
-    "status": ("int64", 1), "count": ("float64", 1), "moment_mean": ("float64", 2), "moment_m2": ("float64", 2),
+    "status": ("int64", 1), "counts": ("float64", 1), "moment_mean": ("float64", 2), "moment_m2": ("float64", 2),
     "options": ("int64", 1), "seeds": ("int64", 2), "starts": ("float64", 3), "random": ("uint64", 2),
     "calls": ("int64", 1),
 }  # fmt: skip
@@ -25,25 +25,13 @@ _ARRAYS = {
 
 
 def job_words(job: Job) -> NDArray[np.int64]:
-    """Return address and shape of every array of a job, one after the other. The job must outlive the result."""
-    words: list[int] = []
-    for name, array in zip(job._fields, job, strict=True):
-        if (array.dtype.name, array.ndim) != _ARRAYS[name] or not array.flags.c_contiguous:
-            raise ValueError(f"{name} must be contiguous {_ARRAYS[name]}, got {array.dtype} {array.shape}")
-        words += [array.ctypes.data, *array.shape]
-    return np.array(words, np.int64)
+    """Return where the arrays of a job are. The job must outlive the result."""
+    return array_words(_ARRAYS, job)
 
 
 def job_structure() -> Structure:
     """Return how the words of a job are laid out."""
-    found: list[tuple[str, Field]] = []
-    place = 0
-    for name in Job._fields:
-        dtype, dimensions = _ARRAYS[name]
-        extents = tuple((Number(8 * (place + 1 + axis), "int64"),) for axis in range(dimensions))
-        found.append((name, Array(8 * place, dtype, extents, pointer=True)))
-        place += 1 + dimensions
-    return Structure("Job", tuple(found))
+    return array_structure("Job", _ARRAYS)
 
 
 _OPTION_TYPES = {"float": "float64", "int": "int64", "bool": "bool"}
@@ -72,9 +60,7 @@ def option_structure(options: Options) -> Structure:
 
 def option_viewer(options: Options) -> Callable[[Any], Any]:
     """Return a function, for machine code, that gives the options whose words are in a vector."""
-    from clipup.compilation.structure_code import viewer
-
-    view: Any = viewer(option_structure(options))
+    view = viewer(option_structure(options))
 
     def options_in(words: Any) -> Any:
         return view(words.ctypes.data, 0)

@@ -1,0 +1,1 @@
+"""The compiled engine: whole episodes in machine code, one simulator for each thread."""

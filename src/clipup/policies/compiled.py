@@ -154,7 +154,7 @@ def arrange(network: Network, parameters: FloatRows) -> FloatRows:
 
 
 class Forward:
-    """A network on rows of observations, each row with its own parameters. Not for two threads at a time."""
+    """A network on rows of observations, each row with its own parameters. Not for two threads at a time.
 
     Parameters
     ----------

@@ -3,7 +3,8 @@
 The functions are written in the Python that Numba compiles: numbers, tuples, loops, `math` and numpy arrays. They need
 no decorator. A function that they call must be in reach as a plain name (``from my_sums import total``), and is
 compiled with them. They are also run as plain Python, once when a task is first used, so a mistake is found with its
-line.
+line. Actions are float32: numpy keeps ``0.1 * action[0]`` in float32 and Numba does not, so write ``float(action[0])``
+where plain Python (``NUMBA_DISABLE_JIT=1``) is to give the same bits as machine code.
 
 A robot of one's own::
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from clipup.engines.compiled.entry import CompiledEntry
 from clipup.engines.envpool.entry import EnvPoolEntry
 from clipup.engines.gymnasium.entry import GymnasiumEntry
 from clipup.engines.protocol import DEFAULT_LANES, Engine, EngineEntry, is_installed
@@ -10,7 +11,7 @@ from clipup.errors import ClipUpError, InvalidArgument, MissingDependency, Unkno
 from clipup.suggestions import did_you_mean, nearest
 
 AUTO = "auto"
-ENTRIES: tuple[EngineEntry, ...] = (EnvPoolEntry(), GymnasiumEntry())
+ENTRIES: tuple[EngineEntry, ...] = (CompiledEntry(), EnvPoolEntry(), GymnasiumEntry())
 """Read it as ``registry.ENTRIES``: tests put their own engines into it."""
 
 

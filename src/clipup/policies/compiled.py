@@ -29,7 +29,7 @@ from clipup.compilation import machine_code
 from clipup.compilation.math import tanh
 from clipup.compilation.structures import array_structure, array_words, viewer
 from clipup.errors import InvalidArgument
-from clipup.policies.network import Network
+from clipup.policies.feedforward import Network
 from clipup.policies.normalizer import Statistics
 
 FloatRows = NDArray[np.float32]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 from dataclasses import replace
 
 import numpy as np
@@ -10,21 +9,22 @@ from numpy.typing import NDArray
 
 from clipup.compilation import machine_code
 from clipup.compilation.random import STATE_WORDS
-from clipup.engines.compiled import episode, simulators, words
+from clipup.engines.compiled import NAME, episode, simulators, words
 from clipup.engines.compiled.episode import Job
 from clipup.engines.compiled.task import CompiledTask, MujocoTask
 from clipup.engines.outcomes import Failure, Outcomes
-from clipup.engines.request import Request
-from clipup.engines.seeding import Stream, seed_indices, seed_words, uint32
+from clipup.engines.protocol import Engine, EngineDescription, library_version
+from clipup.engines.rollout import Rollout, takes_rollout
+from clipup.engines.seeding import seed_indices, seed_words, uint32
 from clipup.engines.task import Task
 from clipup.errors import InvalidArgument
 from clipup.policies.actions import Actions
 from clipup.policies.compiled import layer_sizes
-from clipup.policies.network import Network
-from clipup.policies.normalizer import Moments, Statistics
+from clipup.policies.feedforward import Network
+from clipup.policies.normalizer import Moments
 
 
-class CompiledEngine:
+class CompiledEngine(Engine):
     """Candidates of a compiled task, on threads of this process.
 
     Parameters
@@ -39,59 +39,45 @@ class CompiledEngine:
         Why this engine was chosen.
     """
 
-    name = "compiled"
-
     def __init__(self, task: Task, compiled: CompiledTask, *, threads: int, reason: str) -> None:
         if task.reward_terms is not None:
             raise InvalidArgument("the compiled engine does not tell the terms of a reward (reward_terms)")
         self.task = task
         self.compiled = compiled
-        self.reason = reason
-        self.observation_size = compiled.observation_size
         plain = machine_code.is_disabled()
         self._simulators: simulators.Simulators
         if isinstance(compiled, MujocoTask):
+            version = library_version("mujoco")
             self._simulators = simulators.MujocoSimulators(compiled, threads, plain=plain)
         else:
+            version = library_version("clipup")
             self._simulators = simulators.ArraySimulators(compiled, threads, plain=plain)
         actions = self._simulators.actions
-        self.actions: Actions = replace(actions, rescale=True) if task.rescale_actions else actions
+        if task.rescale_actions:
+            actions = replace(actions, rescale=True)
+        self.description = EngineDescription(NAME, version, reason, compiled.observation_size, actions)
         self._limit = task.max_episode_steps or compiled.max_episode_steps
-
-    @property
-    def version(self) -> str:
-        """The version of the simulator: MuJoCo's, or clipup's own."""
-        return importlib.metadata.version("mujoco" if isinstance(self.compiled, MujocoTask) else "clipup")
 
     def close(self) -> None:
         """End the threads and free their simulators; the next evaluation makes new ones."""
         self._simulators.close()
 
-    def evaluate(
-        self,
-        network: Network,
-        parameters: NDArray[np.float32],
-        *,
-        seed: int,
-        generation: int,
-        first: int = 0,
-        statistics: Statistics | None = None,
-        collect_moments: bool = False,
-        stream: Stream = "training",
-    ) -> Outcomes:
-        """Evaluate candidates ``first … first + n - 1`` of a generation; see `Engine.evaluate`."""
-        request = Request(network, parameters, seed, generation, first, statistics, collect_moments, stream)
-        request.check(self.observation_size, self.actions.size)
-        job = self._job(request)
-        failures = self._simulators.run(job) if len(parameters) else {}
-        return self._outcomes(request, job, failures)
+    @takes_rollout
+    def evaluate(self, rollout: Rollout) -> Outcomes:
+        """Evaluate the candidates of `rollout`; see `Engine.evaluate`."""
+        rollout.check(self.observation_size, self.actions.size)
+        job = self._job(rollout)
+        failures = self._simulators.run(job) if len(rollout.parameters) else {}
+        return self._outcomes(rollout, job, failures)
 
-    def _job(self, request: Request) -> Job:
-        task, network, rows = self.task, request.network, len(request.parameters)
+    def _job(self, rollout: Rollout) -> Job:
+        task, network, rows = self.task, rollout.network, len(rollout.parameters)
+        if not isinstance(network, Network):
+            raise InvalidArgument(f"the compiled engine runs feed-forward networks only, got {network.describe()}")
         size, slots, sizes = self.observation_size, self._simulators.slots, layer_sizes(network)
-        seeds = self._seeds(request)
-        kept = rows if request.collect_moments else 1  # rows to point at where no moments are collected
-        statistics = request.statistics
+        seeds = self._seeds(rollout)
+        kept = rows if rollout.collect_moments else 1  # rows to point at where no moments are collected
+        statistics = rollout.statistics
         numbers = np.zeros(9, np.int64)
         numbers[episode.EPISODES] = task.episodes
         numbers[episode.LIMIT] = self._limit
@@ -99,7 +85,7 @@ class CompiledEngine:
         numbers[episode.IS_RELU] = network.activation == "relu"
         numbers[episode.RESCALES] = self.actions.rescale
         numbers[episode.START] = self.actions.start
-        numbers[episode.COLLECTS] = request.collect_moments
+        numbers[episode.COLLECTS] = rollout.collect_moments
         numbers[episode.FRAME_SKIP] = getattr(self.compiled, "frame_skip", 1)
         numbers[episode.CHOICES] = self.actions.size
         return Job(
@@ -107,7 +93,7 @@ class CompiledEngine:
             following=np.zeros(1, np.int64),
             current=np.full(slots, -1, np.int64),
             numbers=numbers,
-            parameters=request.parameters,
+            parameters=rollout.parameters,
             sizes=sizes,
             mean=np.zeros(size) if statistics is None else np.ascontiguousarray(statistics.mean),
             scale=np.ones(size) if statistics is None else np.ascontiguousarray(statistics.scale),
@@ -130,35 +116,35 @@ class CompiledEngine:
             calls=self._simulators.calls,
         )
 
-    def _seeds(self, request: Request) -> NDArray[np.int64]:
+    def _seeds(self, rollout: Rollout) -> NDArray[np.int64]:
         """Return each candidate's episode seeds, of shape (candidates, episodes)."""
-        seeds = np.zeros((len(request.parameters), self.task.episodes), np.int64)
+        seeds = np.zeros((len(rollout.parameters), self.task.episodes), np.int64)
         if len(seeds):
-            indices = seed_indices(request.indices, self.task.episode_seeds)
+            indices = seed_indices(rollout.indices, self.task.episode_seeds)
             for number in range(self.task.episodes):
                 seeds[:, number] = uint32(
                     seed_words(
-                        request.seed,
+                        rollout.seed,
                         "candidate",
-                        epoch=request.generation,
-                        stream=request.stream,
+                        epoch=rollout.generation,
+                        stream=rollout.stream,
                         indices=indices,
                         episode=number,
                     )
                 )
         return seeds
 
-    def _outcomes(self, request: Request, job: Job, failed: dict[int, str]) -> Outcomes:
+    def _outcomes(self, rollout: Rollout, job: Job, failed: dict[int, str]) -> Outcomes:
         broken = (job.status != episode.DONE) | ~np.isfinite(job.totals)
         fitness = (job.totals + self.task.reward_offset * job.steps) / self.task.episodes
         returns = job.totals / self.task.episodes
         fitness[broken] = returns[broken] = np.nan
         moments = None
-        if request.collect_moments:
+        if rollout.collect_moments:
             moments = Moments(job.counts.astype(np.int64), job.moment_mean, job.moment_m2)
             moments.count[broken] = 0
             moments.mean[broken] = moments.m2[broken] = 0.0
-        failures = tuple(Failure(request.first + row, message) for row, message in sorted(failed.items()))
+        failures = tuple(Failure(rollout.first + row, message) for row, message in sorted(failed.items()))
         return Outcomes(fitness, returns, job.steps, moments, failures)
 
 

@@ -171,12 +171,11 @@ def make_candidate(world: World) -> Callable[..., None]:
     return candidate
 
 
-def make_slot(world: World) -> Callable[..., None]:
+def make_slot(candidate: Callable[..., None]) -> Callable[..., None]:
     """Return the function that runs candidates until none is left: ``(job, slot, one, other)``.
 
     For machine code alone: it keeps no exception's text, because it cannot.
     """
-    candidate = make_candidate(world)
 
     def run_slot(job: Any, slot: int, one: Any, other: Any) -> None:
         rows = job.parameters.shape[0]

@@ -28,6 +28,9 @@ from clipup.policies.actions import Actions
 _KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
 _POLL_SECONDS = 0.1
 
+CandidateMaker = Callable[[World], Callable[..., None]]
+"""Makes what is run for each candidate: its episodes, unless something else is asked for."""
+
 
 class Simulators(Protocol):
     """What an engine needs of its simulators."""
@@ -53,7 +56,7 @@ class Simulators(Protocol):
 class MujocoSimulators:
     """One simulator of a MuJoCo model for each thread."""
 
-    def __init__(self, task: MujocoTask, threads: int, *, plain: bool) -> None:
+    def __init__(self, task: MujocoTask, threads: int, *, plain: bool, make: CandidateMaker = make_candidate) -> None:
         self._task = task
         self._threads = threads
         self._model = model = mujoco_world.load_model(task)
@@ -74,13 +77,13 @@ class MujocoSimulators:
         self._batch: MujocoBatch | None = None
         if plain:
             self.slots = 1
-            self._candidate, self._own_model = make_candidate(plain_world), own_model
+            self._candidate, self._own_model = make(plain_world), own_model
             return
         fields.check(mujoco_world.user_functions(task), model, self._data)
         self._batch = self._make_batch()
         self.slots = self._batch.slots
         world = mujoco_world.make_world(task, mujoco_world.machine_physics(task), discrete=discrete)
-        self._code = _compile(world, task.name, task.options, mujoco_world.mujoco().__version__, arrays=False)
+        self._code = _compile(make(world), task.name, task.options, mujoco_world.mujoco().__version__, arrays=False)
 
     def _make_batch(self) -> MujocoBatch:
         own_models = self._task.randomize is not None
@@ -133,7 +136,7 @@ class ArraySimulators:
 
     calls = np.zeros(1, np.int64)
 
-    def __init__(self, task: ArrayTask, threads: int, *, plain: bool) -> None:
+    def __init__(self, task: ArrayTask, threads: int, *, plain: bool, make: CandidateMaker = make_candidate) -> None:
         self._task = task
         self.actions = task.actions
         self.memory_size = task.state_size
@@ -142,11 +145,11 @@ class ArraySimulators:
         trial.check_array(task, plain_world)
         self.slots = threads
         if plain:
-            self._candidate = make_candidate(plain_world)
+            self._candidate = make(plain_world)
             return
         machine_code.require()
         world = array_world.make_world(task, words.option_viewer(task.options))
-        self._code = _compile(world, task.name, task.options, "", arrays=True)
+        self._code = _compile(make(world), task.name, task.options, "", arrays=True)
         self._call = _KERNEL(self._code.address)
 
     def starts(self, seeds: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -177,11 +180,13 @@ def _model_actions(model: Any) -> Actions:
     return Actions.box(low, high)
 
 
-def _compile(world: World, label: str, options: Options, version: str, *, arrays: bool) -> machine_code.MachineCode:
+def _compile(
+    candidate: Callable[..., None], label: str, options: Options, version: str, *, arrays: bool
+) -> machine_code.MachineCode:
     """Return the machine code that runs candidates until none is left: a C function of (model, data, slot, words)."""
     structure = words.job_structure()
     job_at = viewer(structure)
-    run_slot = make_slot(world)
+    run_slot = make_slot(candidate)
 
     def mujoco_kernel(model: Any, data: Any, slot: int, job_words: Any) -> None:
         run_slot(job_at(address_of(job_words), 0), slot, address_of(model), address_of(data))

@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from clipup.engines.environment import actions_of, make_ready
 
 from clipup.engines.compiled import tasks
 from clipup.engines.compiled.engine import CompiledEngine
-from clipup.engines.environment import actions_of, make_ready
+from clipup.engines.rollout import Rollout
 from clipup.engines.seeding import seed_indices, seed_words, uint32
 from clipup.engines.task import Task
 from clipup.policies.compiled import Forward, observe_rows
-from clipup.policies.network import Network
+from clipup.policies.feedforward import Network
 from clipup.policies.normalizer import Statistics
 from tests.environments.compiled_slider import random_walk, slider
 
@@ -74,7 +75,7 @@ def test_outcomes_equal_those_of_gymnasium_to_the_last_bit(name: str, hidden: tu
     network = Network(engine.observation_size, engine.actions.size, hidden)
     parameters, statistics = candidates(network, 6), statistics_of(engine.observation_size)
     outcomes = engine.evaluate(
-        network, parameters, seed=5, generation=3, first=2, statistics=statistics, collect_moments=True
+        Rollout(network, parameters, seed=5, generation=3, first=2, statistics=statistics, collect_moments=True)
     )
     expected = in_gymnasium(task, network, parameters, statistics, first=2)
     assert outcomes.returns.tolist() == [total / 2 for total, *_ in expected]
@@ -91,14 +92,16 @@ def test_results_depend_on_neither_threads_nor_chunks_nor_order(make: Any) -> No
     task = Task("own", episodes=2)
     network = Network(2, 1)
     parameters = candidates(network, 30)
-    whole = engine_of(task, make(), threads=1).evaluate(network, parameters, seed=1, generation=2)
+    whole = engine_of(task, make(), threads=1).evaluate(Rollout(network, parameters, seed=1, generation=2))
     engine = engine_of(task, make(), threads=3)
     for first, stop in ((20, 30), (0, 7), (7, 20), (0, 7)):
-        part = engine.evaluate(network, parameters[first:stop], seed=1, generation=2, first=first)
+        part = engine.evaluate(Rollout(network, parameters[first:stop], seed=1, generation=2, first=first))
         np.testing.assert_array_equal(part.fitness, whole.fitness[first:stop])
         np.testing.assert_array_equal(part.interactions, whole.interactions[first:stop])
     engine.close()
-    np.testing.assert_array_equal(engine.evaluate(network, parameters, seed=1, generation=2).fitness, whole.fitness)
+    np.testing.assert_array_equal(
+        engine.evaluate(Rollout(network, parameters, seed=1, generation=2)).fitness, whole.fitness
+    )
 
 
 def test_candidates_share_starts_as_the_task_says() -> None:
@@ -106,7 +109,7 @@ def test_candidates_share_starts_as_the_task_says() -> None:
     parameters = np.repeat(candidates(network, 1), 6, axis=0)
     fitness = {
         sharing: engine_of(Task("own", episode_seeds=sharing), slider())  # type: ignore[arg-type]
-        .evaluate(network, parameters, seed=1, generation=0)
+        .evaluate(Rollout(network, parameters, seed=1, generation=0))
         .fitness
         for sharing in ("independent", "pair", "shared")
     }
@@ -118,14 +121,16 @@ def test_candidates_share_starts_as_the_task_says() -> None:
 def test_a_stream_and_a_generation_have_starts_of_their_own() -> None:
     engine, network = engine_of(Task("own"), slider()), Network(2, 1)
     parameters = candidates(network, 4)
-    one = engine.evaluate(network, parameters, seed=1, generation=0).fitness
-    assert (one != engine.evaluate(network, parameters, seed=1, generation=1).fitness).all()
-    assert (one != engine.evaluate(network, parameters, seed=1, generation=0, stream="evaluation").fitness).all()
+    one = engine.evaluate(Rollout(network, parameters, seed=1, generation=0)).fitness
+    assert (one != engine.evaluate(Rollout(network, parameters, seed=1, generation=1)).fitness).all()
+    assert (
+        one != engine.evaluate(Rollout(network, parameters, seed=1, generation=0, stream="evaluation")).fitness
+    ).all()
 
 
 def test_no_candidates_give_no_outcomes() -> None:
     engine, network = engine_of(Task("own"), slider()), Network(2, 1)
-    outcomes = engine.evaluate(network, candidates(network, 0), seed=1, generation=0, collect_moments=True)
+    outcomes = engine.evaluate(Rollout(network, candidates(network, 0), seed=1, generation=0, collect_moments=True))
     assert len(outcomes) == 0 and outcomes.moments is not None and len(outcomes.moments.count) == 0
 
 
@@ -137,7 +142,7 @@ def test_an_option_changes_the_result_without_a_new_compilation() -> None:
     light = engine_of(Task("own"), slider(options=Options(bonus=(0.0, 0.0), counts_mass=False)))
     heavy = engine_of(Task("own"), slider(options=Options(bonus=(0.0, 10.0), counts_mass=False)))
     difference = [
-        engine.evaluate(network, parameters, seed=1, generation=0).fitness for engine in (light, heavy)
+        engine.evaluate(Rollout(network, parameters, seed=1, generation=0)).fitness for engine in (light, heavy)
     ]
     np.testing.assert_allclose(difference[1] - difference[0], 200.0)
     assert light._simulators._code is heavy._simulators._code  # type: ignore[attr-defined]
@@ -150,7 +155,7 @@ def test_rescaled_actions_are_those_of_the_converter() -> None:
     network = Network(3, 1)
     parameters = candidates(network, 3, 1.0)
     statistics = statistics_of(3)
-    outcomes = engine.evaluate(network, parameters, seed=5, generation=3, statistics=statistics)
+    outcomes = engine.evaluate(Rollout(network, parameters, seed=5, generation=3, statistics=statistics))
     expected = in_gymnasium(task, network, parameters, statistics, first=0)
     np.testing.assert_allclose(outcomes.returns, [total for total, *_ in expected], rtol=0, atol=1e-11)
 
@@ -159,14 +164,14 @@ PLAIN = """
 import json, sys, numpy as np
 from clipup.engines.compiled.engine import CompiledEngine
 from clipup.engines.task import Task
-from clipup.policies.network import Network
+from clipup.policies.feedforward import Network
 from tests.environments.compiled_slider import random_walk, slider
 network = Network(2, 1, (3,))
 parameters = (np.random.default_rng(3).normal(size=(5, network.parameter_count)) * 0.1).astype(np.float32)
 found = []
 for make in (slider, random_walk):
     engine = CompiledEngine(Task("own", episodes=2), make(), threads=2, reason="asked for")
-    outcomes = engine.evaluate(network, parameters, seed=1, generation=0, collect_moments=True)
+    outcomes = engine.evaluate(Rollout(network, parameters, seed=1, generation=0, collect_moments=True))
     found.append([outcomes.fitness.tolist(), outcomes.interactions.tolist(), outcomes.moments.m2.tolist()])
 print(json.dumps([found, "numba" in sys.modules]))
 """

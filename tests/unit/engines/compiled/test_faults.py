@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from clipup.engines.compiled.engine import CompiledEngine
+from clipup.engines.rollout import Rollout
 from clipup.engines.task import Task
-from clipup.policies.network import Network
+from clipup.policies.feedforward import Network
 from tests.environments import compiled_slider
 from tests.environments.compiled_slider import random_walk, slider
 
@@ -30,7 +31,7 @@ def actions(*values: float) -> np.ndarray[Any, np.dtype[np.float32]]:
 
 def evaluate(parameters: Any, threads: int = 2) -> Any:
     engine = CompiledEngine(Task("own"), slider(), threads=threads, reason="asked for")
-    return engine.evaluate(NETWORK, parameters, seed=1, generation=0, first=10, collect_moments=True)
+    return engine.evaluate(Rollout(NETWORK, parameters, seed=1, generation=0, first=10, collect_moments=True))
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -86,7 +87,7 @@ def vanishes(state: Any, options: Any, observation: Any) -> None:
 def test_rewards_and_observations_that_are_not_finite_make_the_fitness_nan() -> None:
     for changes in ({"step": not_finite}, {"step": not_finite, "observe": vanishes}):
         engine = CompiledEngine(Task("own"), random_walk(**changes), threads=1, reason="asked for")
-        outcomes = engine.evaluate(NETWORK, actions(0.0), seed=1, generation=0, collect_moments=True)
+        outcomes = engine.evaluate(Rollout(NETWORK, actions(0.0), seed=1, generation=0, collect_moments=True))
         assert np.isnan(outcomes.fitness).all() and not outcomes.failures
         assert outcomes.moments is not None and not outcomes.moments.count.any()
         # Gymnasium's engine goes on after such a reward, and stops at such an observation.
@@ -103,7 +104,7 @@ def test_an_interruption_is_answered_within_a_second(kind: str) -> None:
     timer.start()
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        engine.evaluate(network, actions(0.0, 0.0, 0.0), seed=1, generation=0)
+        engine.evaluate(Rollout(network, actions(0.0, 0.0, 0.0), seed=1, generation=0))
     assert time.monotonic() - began < 1.5
     short = CompiledEngine(Task("own", max_episode_steps=5), endless, threads=2, reason="asked for")
-    assert short.evaluate(network, actions(0.0), seed=1, generation=0).interactions.tolist() == [5]
+    assert short.evaluate(Rollout(network, actions(0.0), seed=1, generation=0)).interactions.tolist() == [5]

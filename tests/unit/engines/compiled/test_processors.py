@@ -11,10 +11,11 @@ import pytest
 
 SEARCH = """
 import hashlib, numpy as np
+from clipup.engines.rollout import Rollout
 from clipup.engines.compiled.engine import CompiledEngine
 from clipup.engines.task import Task
 from clipup.policies.compiled import Forward
-from clipup.policies.network import Network
+from clipup.policies.feedforward import Network
 from clipup.policies.normalizer import Statistics
 from tests.environments.compiled_slider import random_walk, slider
 from clipup.engines.compiled import tasks
@@ -26,7 +27,7 @@ for task in (slider(), random_walk(), tasks.task("Hopper-v5", {})):
         network = Network(engine.observation_size, engine.actions.size, hidden, activation=activation)
         parameters = (generator.normal(size=(8, network.parameter_count)) * 0.3).astype(np.float32)
         statistics = Statistics(generator.normal(size=engine.observation_size), generator.uniform(0.5, 2.0, engine.observation_size))
-        outcomes = engine.evaluate(network, parameters, seed=1, generation=0, statistics=statistics, collect_moments=True)
+        outcomes = engine.evaluate(Rollout(network, parameters, seed=1, generation=0, statistics=statistics, collect_moments=True))
         for array in (outcomes.fitness, outcomes.interactions, outcomes.moments.mean, outcomes.moments.m2):
             digest.update(array.tobytes())
         observations = generator.normal(size=(8, engine.observation_size)) * 3
@@ -40,7 +41,11 @@ PROCESSORS = {
     "haswell": {"NUMBA_CPU_NAME": "haswell"},
     "znver2": {"NUMBA_CPU_NAME": "znver2"},
     "skylake-avx512": {"NUMBA_CPU_NAME": "skylake-avx512"},
-    "without vectors": {"NUMBA_CPU_NAME": "x86-64", "NUMBA_CPU_FEATURES": "-avx,-avx2,-fma", "NUMBA_LOOP_VECTORIZE": "0"},
+    "without vectors": {
+        "NUMBA_CPU_NAME": "x86-64",
+        "NUMBA_CPU_FEATURES": "-avx,-avx2,-fma",
+        "NUMBA_LOOP_VECTORIZE": "0",
+    },
 }
 
 

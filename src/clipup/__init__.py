@@ -18,6 +18,8 @@ from clipup.searches import (
 )
 
 if TYPE_CHECKING:
+    from clipup.engines.compiled.task import ArrayTask as ArrayTask
+    from clipup.engines.compiled.task import MujocoTask as MujocoTask
     from clipup.evaluation.evaluate import evaluate as evaluate
     from clipup.export.policy import load_policy as load_policy
     from clipup.training.api import TrainingResult as TrainingResult
@@ -29,12 +31,14 @@ __version__ = "0.1.0"
 __all__ = [
     "PGPE",
     "Adam",
+    "ArrayTask",
     "Batch",
     "ClipUp",
     "ClipUpError",
     "GenerationSummary",
     "GradientAscent",
     "HeavyBall",
+    "MujocoTask",
     "OptimizationResult",
     "Optimizer",
     "Search",
@@ -51,6 +55,8 @@ __all__ = [
 
 # The parts that know environments and files are imported at first use, so that `import clipup` needs numpy alone.
 _LATER = {
+    "ArrayTask": "clipup.engines.compiled.task",
+    "MujocoTask": "clipup.engines.compiled.task",
     "TrainingResult": "clipup.training.api",
     "evaluate": "clipup.evaluation.evaluate",
     "load_policy": "clipup.export.policy",

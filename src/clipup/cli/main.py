@@ -7,6 +7,7 @@ import os
 import sys
 
 from clipup.cli.arguments import OneLineParser
+from clipup.cli.imports import let_import
 from clipup.cli.registry import COMMANDS
 from clipup.errors import ClipUpError, Diverged, EnvironmentFault, InvalidArgument, reason
 from clipup.suggestions import did_you_mean
@@ -62,7 +63,9 @@ def _dispatch(words: list[str]) -> int:
     module = command.load()
     parser = OneLineParser(f"clipup {command.name}")
     module.configure(parser)
-    return module.run(parser.parse_all(words[1:]))
+    arguments = parser.parse_all(words[1:])
+    let_import(getattr(arguments, "env", None), getattr(arguments, "imports", ()))
+    return module.run(arguments)
 
 
 def overview() -> str:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Literal, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from clipup.errors import InvalidArgument, one_line
 
@@ -71,16 +71,19 @@ class Actions:
             raise InvalidArgument("rescale_actions needs finite bounds, but the action space is unbounded")
 
     @classmethod
-    def box(
-        cls, low: NDArray[np.floating], high: NDArray[np.floating], *, rescale: bool = False, dtype: str = "float32"
-    ) -> Actions:
-        """Return the actions of a box with these bounds."""
+    def box(cls, low: ArrayLike, high: ArrayLike, *, rescale: bool = False, dtype: str = "float32") -> Actions:
+        """Return the actions of a box with these bounds.
+
+        >>> Actions.box([-1.0, 0.0], [1.0, 1.0]).size
+        2
+        """
+        lowest, highest = np.asarray(low), np.asarray(high)
         return cls(
             "box",
-            int(low.size),
-            tuple(float(value) for value in low.ravel()),
-            tuple(float(value) for value in high.ravel()),
-            tuple(low.shape),
+            int(lowest.size),
+            tuple(float(value) for value in lowest.ravel()),
+            tuple(float(value) for value in highest.ravel()),
+            tuple(lowest.shape),
             rescale,
             dtype=dtype,
         )

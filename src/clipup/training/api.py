@@ -12,7 +12,7 @@ from typing import Unpack
 
 from clipup.engines.compiled import named
 from clipup.engines.compiled.task import UNNAMED, ArrayTask, MujocoTask
-from clipup.engines.task import Environment, is_environment
+from clipup.engines.task import Environment
 from clipup.errors import FileFault, InvalidArgument, RunBusy, RunExists
 from clipup.executors import make_executor
 from clipup.policies import Policy
@@ -173,7 +173,7 @@ def _environment(env: str | Environment | None) -> tuple[Environment | None, str
     if isinstance(env, MujocoTask | ArrayTask):
         name = named.name_of(env)
         return (dataclasses.replace(env, name=name) if env.name == UNNAMED else env), name
-    if is_environment(env):
+    if env is not None and not isinstance(env, str):
         return env, getattr(env, "__qualname__", type(env).__name__)
     return None, env
 

@@ -38,12 +38,12 @@ def may_name_a_task(env: str) -> bool:
 def find(env: str) -> CompiledTask:
     """Import the module or the file that `env` names, and return the task in it.
 
-    Raises `UnknownEnvironment` if there is no such module, or if it has no such task, and `BrokenTask` if its code
-    fails. A file that is not there is a `BrokenTask`, because no other engine takes files.
+    Raises `UnknownEnvironment` if the module has no task, so that it may be one of Gymnasium's environments, and
+    `BrokenTask` if there is no such module or file, if its code fails, or if it has other tasks only.
     """
     place, _, name = env.rpartition(":")
     in_file = names_a_file(env)
-    module = _load_file(place) if in_file else _import(place)
+    module = _load_file(place) if in_file else _import(place, name)
     task = cast(object, getattr(module, name, None))
     if not isinstance(task, MujocoTask | ArrayTask):
         tasks = [key for key, value in vars(module).items() if isinstance(value, MujocoTask | ArrayTask)]
@@ -95,12 +95,13 @@ def with_options(task: CompiledTask, changes: Mapping[str, object]) -> CompiledT
     return dataclasses.replace(task, options=task.options._replace(**values))
 
 
-def _import(place: str) -> ModuleType:
+def _import(place: str, name: str) -> ModuleType:
     try:
         return importlib.import_module(place)
     except ModuleNotFoundError as error:
         if error.name is not None and f"{place}.".startswith(f"{error.name}."):
-            raise UnknownEnvironment(f"there is no module {place!r}") from error
+            hint = f"{place.replace('.', '/')}.py:{name}"
+            raise BrokenTask(f"there is no module {place!r}; a file is named by its path: path/to/{hint}") from error
         raise _broken(place, error) from error
     except (Exception, SystemExit) as error:
         raise _broken(place, error) from error

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -136,9 +137,7 @@ def test_an_option_changes_the_result_without_a_new_compilation() -> None:
     parameters = candidates(network, 3)
     light = engine_of(Task("own"), slider(options=Options(bonus=(0.0, 0.0), counts_mass=False)))
     heavy = engine_of(Task("own"), slider(options=Options(bonus=(0.0, 10.0), counts_mass=False)))
-    difference = [
-        engine.evaluate(network, parameters, seed=1, generation=0).fitness for engine in (light, heavy)
-    ]
+    difference = [engine.evaluate(network, parameters, seed=1, generation=0).fitness for engine in (light, heavy)]
     np.testing.assert_allclose(difference[1] - difference[0], 200.0)
     assert light._simulators._code is heavy._simulators._code  # type: ignore[attr-defined]
 
@@ -177,7 +176,7 @@ def test_plain_python_gives_the_same_bits_without_importing_numba() -> None:
         json.loads(
             subprocess.run(
                 [sys.executable, "-c", PLAIN],
-                env=os.environ | {"NUMBA_DISABLE_JIT": flag, "PYTHONPATH": os.getcwd()},
+                env=os.environ | {"NUMBA_DISABLE_JIT": flag, "PYTHONPATH": str(Path.cwd())},
                 capture_output=True, text=True, check=True,
             ).stdout
         )

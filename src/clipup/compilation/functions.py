@@ -35,9 +35,10 @@ def plain(function: object) -> FunctionType | None:
     Functions of numpy and Numba are such anything: Numba has its own code for them.
     """
     inner = getattr(function, "py_func", function)
-    if not isinstance(inner, FunctionType) or inner.__module__.partition(".")[0] in ("numpy", "numba"):
+    if not isinstance(inner, FunctionType):
         return None
-    return inner
+    owner = str(cast(object, inner.__module__)).partition(".")[0]  # None for code from `exec`
+    return None if owner in ("numpy", "numba") else inner
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clipup.engines import blas, registry
+from clipup.engines import registry
 from clipup.engines.protocol import DEFAULT_LANES
 from clipup.engines.rollout import Rollout
 from clipup.engines.task import Task
@@ -119,7 +119,7 @@ class Contest:
     def simulator(self, seconds: float) -> float:
         """Return the simulator's steps per second, over about `seconds`."""
         actor = Actor(self.network, self._statistics, self._engine.actions)
-        with blas.single_thread(), np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):
             return self._simulator.steps_per_second(actor, self._rows, seconds)
 
     def ours(self, seconds: float) -> float:

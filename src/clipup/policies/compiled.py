@@ -19,6 +19,8 @@ Four forms give the same bits:
 from __future__ import annotations
 
 import ctypes
+import math
+import threading
 from functools import cache
 from typing import Any
 
@@ -34,8 +36,11 @@ from clipup.policies.normalizer import Statistics
 
 FloatRows = NDArray[np.float32]
 
-# Below so many rows numpy multiplies all weights at once, above them one input at a time: whichever is quicker.
-_FEW_ROWS = 16
+WORTH_LOADING = 2e7
+"""Machine code is loaded after so much work in numpy (multiplications; `CALL_WORK` more for each call): some 0.1 s.
+
+Importing Numba takes longer than that, so what acts only a few times should do without."""
+CALL_WORK = 5000.0
 
 
 def arrange_one(parameters: Any, sizes: Any, bias: bool, arranged: Any) -> None:
@@ -133,9 +138,11 @@ def observe_rows(
 ) -> None:
     """Take one observation a row into the moments of as many candidates; `count` is (n, 1) and includes it."""
     delta = np.subtract(observations, mean, dtype=np.float64)
-    mean += delta / count
-    delta *= np.subtract(observations, mean, dtype=np.float64)
-    m2 += delta
+    change = delta / count
+    mean += change
+    np.subtract(observations, mean, out=change)
+    change *= delta
+    m2 += change
 
 
 def layer_sizes(network: Network) -> NDArray[np.int64]:
@@ -143,18 +150,8 @@ def layer_sizes(network: Network) -> NDArray[np.int64]:
     return np.array([network.observation_size, *network.hidden, network.action_size], np.int64)
 
 
-def arrange(network: Network, parameters: FloatRows) -> FloatRows:
-    """Return rows of parameters with the weights of each layer transposed."""
-    arranged = np.array(parameters, order="C")
-    rows = len(parameters)
-    for layer in network.layers:
-        matrix = parameters[:, layer.weights].reshape(rows, layer.outputs, layer.inputs)
-        arranged[:, layer.weights] = matrix.transpose(0, 2, 1).reshape(rows, -1)
-    return arranged
-
-
 class Forward:
-    """A network on rows of observations, each row with its own parameters. Not for two threads at a time.
+    """A network on rows of observations, each row with its own parameters.
 
     Parameters
     ----------
@@ -163,7 +160,7 @@ class Forward:
     statistics
         What observations are normalized by; None leaves them as they are.
     compiled
-        Whether to use machine code. None: if Numba is installed. The results are equal.
+        Whether to use machine code. None: once it is worth loading, if Numba is installed. The results are equal.
 
     Examples
     --------
@@ -176,67 +173,63 @@ class Forward:
 
     def __init__(self, network: Network, statistics: Statistics | None, *, compiled: bool | None = None) -> None:
         self.network = network
-        self._layers = network.layers
         self._sizes = layer_sizes(network)
         size = network.observation_size
         self._mean = np.zeros(size) if statistics is None else np.ascontiguousarray(statistics.mean)
         self._scale = np.ones(size) if statistics is None else np.ascontiguousarray(statistics.scale)
         if compiled is None:
-            compiled = machine_code.is_installed() and not machine_code.is_disabled()
-        self._call: Any = _batch_code() if compiled else None
-        flags = np.array([network.bias, network.activation == "relu"], np.int64)
-        values = np.zeros((len(self._sizes), int(self._sizes.max())), np.float32)
-        self._kept = (self._mean, self._scale, self._sizes, flags, values)
-        rows = (np.zeros((1, network.parameter_count), np.float32), np.zeros((1, size)))
-        outputs = np.zeros((1, network.action_size), np.float32)
-        self._words = array_words(_BATCH, (*rows, outputs, *self._kept))
-        self._words_address = self._words.ctypes.data
+            possible = machine_code.is_installed() and not machine_code.is_disabled()
+            self._work_left = WORTH_LOADING if possible else math.inf
+        else:
+            self._work_left = 0.0 if compiled else math.inf
+        self._call: Any = None
+        self._lock = threading.Lock()
 
     def arrange(self, parameters: FloatRows) -> FloatRows:
         """Return rows of parameters as this object takes them."""
-        return arrange(self.network, parameters)
+        return self.network.arrange(parameters)
 
     def __call__(self, arranged: FloatRows, observations: NDArray[Any]) -> FloatRows:
         """Return the outputs (n, action_size) of row i's arranged parameters, or of the only row, on observation i."""
-        shape = (len(observations), self.network.parameter_count)
-        if arranged.shape != shape and arranged.shape != (1, shape[1]):
-            raise InvalidArgument(f"arranged parameters must have shape {shape} or one row, got {arranged.shape}")
-        return self._numpy(arranged, observations) if self._call is None else self._machine(arranged, observations)
+        count = self.network.parameter_count
+        if arranged.shape != (len(observations), count) and arranged.shape != (1, count):
+            raise InvalidArgument(
+                f"arranged parameters must have shape {(len(observations), count)} or one row, got {arranged.shape}"
+            )
+        if self._call is None:
+            if self._work_left > 0.0:
+                self._work_left -= CALL_WORK + len(observations) * count
+                return self._numpy(arranged, observations)
+            self._load()
+        return self._machine(arranged, observations)
+
+    def _load(self) -> None:
+        network = self.network
+        flags = np.array([network.bias, network.activation == "relu"], np.int64)
+        values = np.zeros((len(self._sizes), int(self._sizes.max())), np.float32)
+        self._kept = (self._mean, self._scale, self._sizes, flags, values)
+        rows = (np.zeros((1, network.parameter_count), np.float32), np.zeros((1, network.observation_size)))
+        outputs = np.zeros((1, network.action_size), np.float32)
+        self._words = array_words(_BATCH, (*rows, outputs, *self._kept))
+        self._words_address = self._words.ctypes.data
+        self._call = _batch_code()
 
     def _machine(self, arranged: FloatRows, observations: NDArray[Any]) -> FloatRows:
         rows = np.ascontiguousarray(observations, np.float64)
         outputs = np.empty((len(rows), self.network.action_size), np.float32)
         words, arranged = self._words, np.ascontiguousarray(arranged)
-        # The rest of the words stays as it was made; to make all of them anew would take most of the time.
-        words[0], words[1] = _address(arranged), len(arranged)
-        words[3], words[4] = _address(rows), len(rows)
-        words[6], words[7] = _address(outputs), len(outputs)
-        self._call(self._words_address)
+        with self._lock:  # the words and the working memory behind them serve one call at a time
+            # The rest of the words stays as it was made; to make all of them anew would take most of the time.
+            words[0], words[1] = _address(arranged), len(arranged)
+            words[3], words[4] = _address(rows), len(rows)
+            words[6], words[7] = _address(outputs), len(outputs)
+            self._call(self._words_address)
         return outputs
 
     @np.errstate(over="ignore", invalid="ignore")
     def _numpy(self, arranged: FloatRows, observations: NDArray[Any]) -> FloatRows:
-        rows = len(observations)
-        arranged = np.broadcast_to(arranged, (rows, arranged.shape[1]))
-        values = ((np.asarray(observations, np.float64) - self._mean) * self._scale).astype(np.float32)
-        for number, layer in enumerate(self._layers):
-            weights = arranged[:, layer.weights].reshape(rows, layer.inputs, layer.outputs)
-            first = np.zeros((rows, layer.outputs), np.float32) if layer.bias is None else arranged[:, layer.bias]
-            if rows <= _FEW_ROWS:
-                # `accumulate` adds one after the other by definition; `sum` may take another order.
-                terms = np.concatenate([first[:, np.newaxis], values[:, :, np.newaxis] * weights], axis=1)
-                values = np.add.accumulate(terms, axis=1)[:, -1]
-            else:
-                total = first.copy()
-                for i in range(layer.inputs):
-                    total += values[:, i : i + 1] * weights[:, i]
-                values = total
-            if number < len(self._layers) - 1:
-                if self.network.activation == "relu":
-                    values = np.where(values <= 0.0, np.float32(0.0), values)
-                else:
-                    values = tanh(values.astype(np.float64)).astype(np.float32)
-        return np.ascontiguousarray(values)
+        values = (np.asarray(observations, np.float64) - self._mean) * self._scale
+        return self.network.forward_arranged(arranged, values.astype(np.float32))
 
 
 def _address(array: NDArray[Any]) -> int:

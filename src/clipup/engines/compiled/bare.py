@@ -48,8 +48,9 @@ class BareKernel:
 
     def steps_per_second(self, actor: Actor, parameters: NDArray[np.float32], seconds: float) -> float:
         """Replay the actions of the policies for about `seconds` and return the speed."""
+        arranged = actor.arrange(parameters)
         recorded = [
-            self._record(lambda observation, row=row: actor.act(parameters[row : row + 1], observation)[0], int(seed))
+            self._record(lambda observation, row=row: actor.act(arranged[row : row + 1], observation)[0], int(seed))
             for row, seed in enumerate(self._seeds)
         ]
         job = self._job(recorded)

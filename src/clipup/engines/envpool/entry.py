@@ -76,7 +76,7 @@ class EnvPoolEntry(EngineEntry):
         """Return EnvPool and what its engine uses; None for what is not an id of its own."""
         if not isinstance(task.env, str) or ":" in task.env:
             return None
-        return {"gymnasium": "train", "threadpoolctl": "train", "envpool": "train"}
+        return {"gymnasium": "train", "envpool": "train"}
 
     def bare_simulator(self, task: Task, *, count: int, threads: int) -> BarePool:
         """Return one pool in which every environment steps at every round."""

@@ -56,7 +56,7 @@ class GymnasiumEntry(EngineEntry):
 
     def libraries(self, task: Task) -> Mapping[str, str]:
         """Return Gymnasium and the simulator of the environment, where that is known."""
-        found = {"gymnasium": "train", "threadpoolctl": "train"}
+        found = {"gymnasium": "train"}
         origin = ""
         if isinstance(task.env, str) and ":" in task.env:
             origin = task.env.partition(":")[0]

@@ -145,7 +145,7 @@ class BareEnvironment:
             raise EnvironmentFault(f"{self._label} failed: {one_line(error)}") from error
 
     def _run(self, actor: Actor, parameters: NDArray[np.float32], seconds: float) -> float:
-        environment = self._environment
+        environment, arranged = self._environment, actor.arrange(parameters)
         start, steps, episode = time.perf_counter(), 0, 0
         elapsed = 0.0
         while elapsed < seconds:
@@ -154,7 +154,7 @@ class BareEnvironment:
             episode += 1
             ended = False
             while not ended and elapsed < seconds:
-                action = actor.act(parameters[row : row + 1], np.asarray(observation)[np.newaxis])[0]
+                action = actor.act(arranged[row : row + 1], np.asarray(observation)[np.newaxis])[0]
                 observation, _, terminated, truncated, _ = environment.step(int(action) if self._discrete else action)
                 ended = terminated or truncated
                 steps += 1

@@ -6,14 +6,15 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from clipup.engines.environment import actions_of, make_ready
 
 from clipup.engines.compiled import tasks
 from clipup.engines.compiled.engine import CompiledEngine
+from clipup.engines.gymnasium.environment import actions_of, make_ready
 from clipup.engines.rollout import Rollout
 from clipup.engines.seeding import seed_indices, seed_words, uint32
 from clipup.engines.task import Task
@@ -41,7 +42,7 @@ def in_gymnasium(task: Task, network: Network, parameters: Any, statistics: Stat
     """Each candidate's summed reward, steps and moments, in Gymnasium's own environment with the library's one act."""
     environment = make_ready(task)
     actions = actions_of(task, environment.action_space)
-    forward, convert = Forward(network, statistics), actions.converter()
+    forward, convert = Forward(network, statistics), actions.apply
     arranged = forward.arrange(parameters)
     indices = seed_indices(np.arange(first, first + len(parameters)), task.episode_seeds)
     results = []
@@ -162,6 +163,7 @@ def test_rescaled_actions_are_those_of_the_converter() -> None:
 
 PLAIN = """
 import json, sys, numpy as np
+from clipup.engines.rollout import Rollout
 from clipup.engines.compiled.engine import CompiledEngine
 from clipup.engines.task import Task
 from clipup.policies.feedforward import Network
@@ -182,7 +184,7 @@ def test_plain_python_gives_the_same_bits_without_importing_numba() -> None:
         json.loads(
             subprocess.run(
                 [sys.executable, "-c", PLAIN],
-                env=os.environ | {"NUMBA_DISABLE_JIT": flag, "PYTHONPATH": os.getcwd()},
+                env=os.environ | {"NUMBA_DISABLE_JIT": flag, "PYTHONPATH": str(Path.cwd())},
                 capture_output=True, text=True, check=True,
             ).stdout
         )

@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -24,13 +25,15 @@ generator = np.random.default_rng(0)
 for task in (slider(), random_walk(), tasks.task("Hopper-v5", {})):
     engine = CompiledEngine(Task("own"), task, threads=2, reason="")
     for hidden, activation in (((), "tanh"), ((9, 5), "tanh"), ((12,), "relu")):
-        network = Network(engine.observation_size, engine.actions.size, hidden, activation=activation)
+        size = engine.observation_size
+        network = Network(size, engine.actions.size, hidden, activation=activation)
         parameters = (generator.normal(size=(8, network.parameter_count)) * 0.3).astype(np.float32)
-        statistics = Statistics(generator.normal(size=engine.observation_size), generator.uniform(0.5, 2.0, engine.observation_size))
-        outcomes = engine.evaluate(Rollout(network, parameters, seed=1, generation=0, statistics=statistics, collect_moments=True))
+        statistics = Statistics(generator.normal(size=size), generator.uniform(0.5, 2.0, size))
+        rollout = Rollout(network, parameters, 1, 0, statistics=statistics, collect_moments=True)
+        outcomes = engine.evaluate(rollout)
         for array in (outcomes.fitness, outcomes.interactions, outcomes.moments.mean, outcomes.moments.m2):
             digest.update(array.tobytes())
-        observations = generator.normal(size=(8, engine.observation_size)) * 3
+        observations = generator.normal(size=(8, size)) * 3
         digest.update(Forward(network, statistics)(parameters, observations).tobytes())
 print(digest.hexdigest())
 """
@@ -55,7 +58,7 @@ def test_the_bits_are_equal_for_all_processors() -> None:
     digests = {
         name: subprocess.run(
             [sys.executable, "-c", SEARCH],
-            env=os.environ | settings | {"PYTHONPATH": os.getcwd()},
+            env=os.environ | settings | {"PYTHONPATH": str(Path.cwd())},
             capture_output=True, text=True, check=True,
         ).stdout
         for name, settings in PROCESSORS.items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Literal, TypeGuard, cast, get_args
 
 from clipup.errors import InvalidArgument
@@ -99,6 +100,13 @@ class Task:
             return self.env.name
         return self.env if isinstance(self.env, str) else getattr(self.env, "__qualname__", repr(self.env))
 
+    def for_workers(self) -> Task:
+        """Return the task for another process, which may be in another directory: the path of a file is absolute."""
+        if not isinstance(self.env, str) or not names_a_file(self.env):
+            return self
+        place, _, name = self.env.rpartition(":")
+        return replace(self, env=f"{Path(place).absolute()}:{name}")
+
     def for_evaluation(self) -> Task:
         """Return the task with the environment's own reward and length, and one episode per row."""
         return replace(
@@ -109,6 +117,11 @@ class Task:
             episodes=1,
             episode_seeds="independent",
         )
+
+
+def names_a_file(env: str) -> bool:
+    """Return whether `env` has the form ``path/to/file.py:Name``."""
+    return env.rpartition(":")[0].endswith(".py")
 
 
 def is_environment(thing: object) -> TypeGuard[Environment]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Unpack
 
 from clipup.engines.compiled import named
-from clipup.engines.compiled.task import UNNAMED, ArrayTask, MujocoTask
+from clipup.engines.compiled.task import ArrayTask, MujocoTask
 from clipup.engines.task import Environment
 from clipup.errors import FileFault, InvalidArgument, RunBusy, RunExists
 from clipup.executors import make_executor
@@ -171,8 +171,7 @@ def resume(
 def _environment(env: str | Environment | None) -> tuple[Environment | None, str | None]:
     """Return what stands for an environment without an id, and the name that a run's configuration has for it."""
     if isinstance(env, MujocoTask | ArrayTask):
-        name = named.name_of(env)
-        return (dataclasses.replace(env, name=name) if env.name == UNNAMED else env), name
+        return named.named(env), named.name_of(env)
     if env is not None and not isinstance(env, str):
         return env, getattr(env, "__qualname__", type(env).__name__)
     return None, env

@@ -101,7 +101,7 @@ class CompiledEntry(EngineEntry):
 def _own(task: Task) -> CompiledTask | None:
     """Return the task of one's own that `task` is or names; None if it is something else."""
     if isinstance(task.env, MujocoTask | ArrayTask):
-        return task.env
+        return named.named(task.env)
     if isinstance(task.env, str) and ":" in task.env and named.may_name_a_task(task.env):
         return named.find(task.env)
     return None

@@ -18,21 +18,15 @@ from types import ModuleType
 from typing import cast
 
 from clipup.engines.compiled.task import UNNAMED, ArrayTask, CompiledTask, MujocoTask, option_kinds
+from clipup.engines.task import names_a_file
 from clipup.errors import BrokenTask, InvalidArgument, UnknownEnvironment, one_line
 from clipup.suggestions import did_you_mean
-
-FILE_ENDING = ".py"
-
-
-def names_a_file(env: str) -> bool:
-    """Return whether `env` has the form ``path/to/file.py:Name``."""
-    return env.rpartition(":")[0].endswith(FILE_ENDING)
 
 
 def may_name_a_task(env: str) -> bool:
     """Return whether `env` has the form of a task's name. An id such as ``module:Walker-v1`` has not."""
     place, _, name = env.rpartition(":")
-    return place.endswith(FILE_ENDING) or (name.isidentifier() and all(map(str.isidentifier, place.split("."))))
+    return names_a_file(env) or (name.isidentifier() and all(map(str.isidentifier, place.split("."))))
 
 
 def find(env: str) -> CompiledTask:
@@ -70,6 +64,11 @@ def name_of(task: CompiledTask) -> str:
             file = getattr(module, "__file__", None)
             return name if file is None else f"{_short(file)}:{name}"
     return task.name
+
+
+def named(task: CompiledTask) -> CompiledTask:
+    """Return the task with a name for messages."""
+    return dataclasses.replace(task, name=name_of(task)) if task.name == UNNAMED else task
 
 
 def with_options(task: CompiledTask, changes: Mapping[str, object]) -> CompiledTask:

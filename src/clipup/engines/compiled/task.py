@@ -74,8 +74,8 @@ class MujocoTask(OwnTask):
     Parameters
     ----------
     model
-        A path to an MJCF file, MJCF text (it starts with ``<``), or a callable without arguments that returns a
-        ``mujoco.MjModel`` or a ``mujoco.MjSpec``.
+        A path to an MJCF file (a relative one starts at the file that defines `observe`), MJCF text (it starts with
+        ``<``), or a callable without arguments that returns a ``mujoco.MjModel`` or a ``mujoco.MjSpec``.
     observation_size
         Length of an observation.
     observe

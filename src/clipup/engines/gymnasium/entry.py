@@ -10,7 +10,7 @@ from clipup.engines.gymnasium.engine import GymnasiumEngine
 from clipup.engines.gymnasium.environment import BareEnvironment
 from clipup.engines.protocol import EngineEntry, is_installed
 from clipup.engines.rendering import Episode
-from clipup.engines.task import OwnTask, Task
+from clipup.engines.task import OwnTask, Task, names_a_file
 from clipup.errors import ClipUpError, InvalidArgument, MissingDependency
 from clipup.policies import Policy
 
@@ -46,7 +46,7 @@ class GymnasiumEntry(EngineEntry):
         """Return an error if Gymnasium is missing, or for what is no environment: all else shows when one is made."""
         if isinstance(task.env, OwnTask):
             return InvalidArgument(f"Gymnasium runs environments, and {task.label} is a task of the compiled engine")
-        if isinstance(task.env, str) and task.env.rpartition(":")[0].endswith(".py"):
+        if isinstance(task.env, str) and names_a_file(task.env):
             return InvalidArgument(f"Gymnasium imports modules, and {task.env} names a file")
         return None if is_installed("gymnasium") else MissingDependency.of("gymnasium", extra="train")
 

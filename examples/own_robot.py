@@ -80,7 +80,7 @@ def reward(model: Any, data: Any, options: Options, memory: Any, action: Any) ->
     effort = 0.0
     for force in data.actuator_force:
         effort += (0.01 * force) ** 2
-    return 1.0 + 2.0 * min(data.qvel[0], options.pace) - 0.5 * abs(data.qpos[1]) - options.effort_cost * effort
+    return 0.3 + 3.0 * min(data.qvel[0], options.pace) - 0.5 * abs(data.qpos[1]) - options.effort_cost * effort
 
 
 def fallen(model: Any, data: Any, options: Options, observation: Any) -> bool:
@@ -97,7 +97,7 @@ def start(generator: np.random.Generator, model: Any, options: Options) -> tuple
 
 Stool = clipup.MujocoTask(
     model=MODEL, observation_size=25, observe=observe, reward=reward, terminated=fallen, start=start,
-    options=Options(), frame_skip=4, max_episode_steps=400,
+    options=Options(), frame_skip=4, max_episode_steps=300,
 )  # fmt: skip
 
 

@@ -62,10 +62,10 @@ def step(state: Any, action: Any, random: Any, options: Options) -> tuple[float,
     state[Y] += SECONDS * state[VY]
     state[ANGLE] += SECONDS * state[SPIN]
     before, state[POTENTIAL] = state[POTENTIAL], potential(state)
-    gained = state[POTENTIAL] - before - 0.1 * burn
+    gained = state[POTENTIAL] - before - 0.5
     if state[Y] <= 0.0:
         gentle = abs(state[VX]) < 1.0 and state[VY] > -2.0 and abs(state[ANGLE]) < 0.3 and abs(state[X]) < 2.0
-        return gained + (100.0 if gentle else -100.0), True
+        return gained + (100.0 if gentle else -30.0), True
     lost = abs(state[X]) > 15.0 or state[Y] > 25.0 or abs(state[ANGLE]) > 2.0
     return gained - (100.0 if lost else 0.0), lost
 

@@ -1,7 +1,7 @@
 """A robot that no library has: a three-legged stool that walks. Its task is the functions below.
 
-    python examples/own_robot.py                              (train it, a few minutes)
-    clipup train examples/own_robot.py:Stool --run runs/stool --generations 150 --population 100 --max-speed 0.15
+    python examples/own_robot.py                              (train it, some minutes)
+    clipup train examples/own_robot.py:Stool --run runs/stool --generations 250 --population 100 --max-speed 0.3
     clipup record runs/stool --import examples/own_robot.py -o stool.mp4
 
 Needs clipup[train]. Each leg swings forwards and backwards, and stretches like a telescope. No leg has a knee.
@@ -104,9 +104,9 @@ Stool = clipup.MujocoTask(
 def main(arguments: Sequence[str] | None = None) -> clipup.TrainingResult:
     """Train a linear policy."""
     parser = argparse.ArgumentParser(description="Teach a three-legged stool to walk.")
-    parser.add_argument("--generations", type=int, default=150)
+    parser.add_argument("--generations", type=int, default=250)
     parser.add_argument("--population", type=int, default=100)
-    parser.add_argument("--max-speed", type=float, default=0.15, help="the one number to tune")
+    parser.add_argument("--max-speed", type=float, default=0.3, help="the one number to tune")
     parser.add_argument("--workers", type=int, default=2, help="threads; the result is the same for any number")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)

@@ -1,7 +1,7 @@
 """A task without a physics library: land a rocket in the wind. It is a state vector and a function that steps it.
 
     python examples/own_task.py                               (train, about a minute)
-    clipup train examples/own_task.py:Rocket --run runs/rocket --population 100 --max-speed 0.1
+    clipup train examples/own_task.py:Rocket --run runs/rocket --population 200 --max-speed 0.2 --generations 300
     clipup record runs/rocket --import examples/own_task.py -o rocket.mp4
 
 Needs clipup[train]. The functions are compiled, so an episode takes microseconds.
@@ -102,9 +102,9 @@ Rocket = clipup.ArrayTask(
 def main(arguments: Sequence[str] | None = None) -> clipup.TrainingResult:
     """Train a linear policy."""
     parser = argparse.ArgumentParser(description="Land a rocket in the wind.")
-    parser.add_argument("--generations", type=int, default=200)
-    parser.add_argument("--population", type=int, default=100)
-    parser.add_argument("--max-speed", type=float, default=0.1, help="the one number to tune")
+    parser.add_argument("--generations", type=int, default=300)
+    parser.add_argument("--population", type=int, default=200)
+    parser.add_argument("--max-speed", type=float, default=0.2, help="the one number to tune")
     parser.add_argument("--workers", type=int, default=2, help="threads; the result is the same for any number")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import clipup
 import clipup.engines
 
 ROOT = Path(__file__).parents[2]
@@ -63,6 +64,16 @@ def test_the_examples_of_the_page_about_engines_run(capsys: pytest.CaptureFixtur
         exec(compile(block, "engines.md", "exec"), names)
     shown = capsys.readouterr().out.splitlines()
     assert f"# {shown[-1]}" in code_blocks("docs/engines.md")[-1]
+
+
+def test_the_twenty_lines_of_the_page_about_tasks_are_a_task_that_trains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (block,) = code_blocks("docs/tasks.md")
+    (tmp_path / "hopper.py").write_text(block)
+    monkeypatch.chdir(tmp_path)
+    result = clipup.train("hopper.py:Hopper", generations=3, population=20, evaluation_episodes=2)
+    assert result.generation == 3 and result.score is not None
 
 
 @pytest.mark.xfail(reason="names files of branches that are not merged yet; remove this mark then", strict=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -74,6 +75,12 @@ def test_the_twenty_lines_of_the_page_about_tasks_are_a_task_that_trains(
     monkeypatch.chdir(tmp_path)
     result = clipup.train("hopper.py:Hopper", generations=3, population=20, evaluation_episodes=2)
     assert result.generation == 3 and result.score is not None
+
+
+def test_the_score_of_the_stool_is_that_of_its_evaluation() -> None:
+    found = json.loads((ROOT / "results/evaluations/stool.json").read_text())
+    shown = f"{found['mean']:.0f} ± {found['standard_error']:.0f} (standard error) over {found['episodes']} episodes"
+    assert shown in (ROOT / "docs/tasks.md").read_text("utf-8")
 
 
 @pytest.mark.xfail(reason="names files of branches that are not merged yet; remove this mark then", strict=False)

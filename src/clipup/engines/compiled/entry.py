@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 
 from clipup.compilation import machine_code
 from clipup.engines.compiled import NAME
 from clipup.engines.compiled.bare import BareKernel
 from clipup.engines.compiled.engine import CompiledEngine
+from clipup.engines.compiled.mujoco_batch import QuietLog
+from clipup.engines.compiled.mujoco_world import library
 from clipup.engines.compiled.tasks import BUILT_IN, classic
 from clipup.engines.compiled.tasks import task as built_in
 from clipup.engines.gymnasium import rendering
-from clipup.engines.protocol import EngineEntry, is_installed
+from clipup.engines.protocol import EngineEntry, is_installed, library_version
 from clipup.engines.rendering import Episode
 from clipup.engines.task import Task
 from clipup.errors import ClipUpError, InvalidArgument, MissingDependency, UnknownEnvironment
@@ -19,6 +22,8 @@ from clipup.policies import Policy
 from clipup.processors import available_threads
 
 WITHOUT_MUJOCO = frozenset(entry.id for entry in classic.TASKS)
+OLDEST_MUJOCO = (3, 17)
+"""The first version with ``mjb_apply``, which catches MuJoCo's errors."""
 
 
 class CompiledEntry(EngineEntry):
@@ -43,27 +48,40 @@ class CompiledEntry(EngineEntry):
             return UnknownEnvironment(f"the compiled engine has no {task.env}")
         for module, extra in _missing(task.env).items():
             return MissingDependency.of(module, extra=extra)
+        if task.env not in WITHOUT_MUJOCO and _version("mujoco") < OLDEST_MUJOCO:
+            oldest = ".".join(map(str, OLDEST_MUJOCO))
+            return InvalidArgument(f"the compiled engine needs MuJoCo {oldest} or newer: pip install -U mujoco")
         if task.reward_terms is not None:
             return InvalidArgument("the compiled engine does not tell the terms of a reward (reward_terms)")
         if task.env_options:
             try:
-                built_in(task.env, task.env_options)
+                with _quiet(task.env):
+                    built_in(task.env, task.env_options)
             except ClipUpError as error:
                 return error
         return None
 
     def make(self, task: Task, *, lanes: int, threads: int | None, reason: str) -> CompiledEngine:
         """Return the engine, which has no lanes."""
-        compiled = built_in(str(task.env), task.env_options)
-        return CompiledEngine(task, compiled, threads=threads or available_threads(), reason=reason)
+        with _quiet(str(task.env)):
+            compiled = built_in(str(task.env), task.env_options)
+            return CompiledEngine(task, compiled, threads=threads or available_threads(), reason=reason)
+
+    def version(self, env: str) -> str:
+        """Return MuJoCo's version, or clipup's own where no MuJoCo takes part."""
+        distribution = "clipup" if env in WITHOUT_MUJOCO else "mujoco"
+        return library_version(distribution) if is_installed(distribution) else ""
 
     def libraries(self, task: Task) -> Mapping[str, str] | None:
         """Return Numba and, for a MuJoCo task, MuJoCo and Gymnasium, which has the model; None for other tasks."""
-        return _needed(task.env) if isinstance(task.env, str) and task.env in BUILT_IN else None
+        if not isinstance(task.env, str) or task.env not in BUILT_IN:
+            return None
+        return None if set(task.env_options) - set(BUILT_IN[task.env].defaults) else _needed(task.env)
 
     def bare_simulator(self, task: Task, *, count: int, threads: int) -> BareKernel:
         """Return a loop over recorded actions: nothing but physics, in machine code, on as many threads."""
-        return BareKernel(built_in(str(task.env), task.env_options), count=count, threads=threads)
+        with _quiet(str(task.env)):
+            return BareKernel(built_in(str(task.env), task.env_options), count=count, threads=threads)
 
     def rendering_refusal(self, task: Task) -> ClipUpError | None:
         """Return an error where Gymnasium is missing, whose environment of the same name draws the same episode."""
@@ -79,6 +97,15 @@ def _needed(env: str) -> dict[str, str]:
     if env not in WITHOUT_MUJOCO:
         found |= {"mujoco": "train", "gymnasium": "train"}
     return found
+
+
+def _quiet(env: str) -> AbstractContextManager[None]:
+    """Return a context in which MuJoCo does not print, and writes no file, about a model of Gymnasium's."""
+    return nullcontext() if env in WITHOUT_MUJOCO else QuietLog(library())
+
+
+def _version(distribution: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in library_version(distribution).split(".")[:2] if part.isdecimal())
 
 
 def _missing(env: str) -> dict[str, str]:

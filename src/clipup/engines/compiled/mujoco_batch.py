@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import ctypes
+from contextlib import AbstractContextManager
 from typing import Any
 
 from clipup.errors import InvalidArgument
@@ -91,7 +92,7 @@ def _ignore(message: int) -> None:
 _SILENCE = _LOG_HANDLER(_ignore)
 
 
-class QuietLog:
+class QuietLog(AbstractContextManager[None]):
     """While entered, MuJoCo neither prints its warnings nor writes them to a file; the engine reads their counts."""
 
     def __init__(self, library: Any) -> None:

@@ -30,7 +30,7 @@ class CompiledEntry(EngineEntry):
     """Machine code: whole episodes of the tasks that clipup knows itself, on threads of this process."""
 
     name = NAME
-    title = "The compiled engine"
+    title = "the compiled engine"
     summary = "runs whole episodes of MuJoCo and classic control in machine code, on threads"
     preferred_candidates = 8  # an evaluation starts threads, which costs as much as a few short episodes
     own_threads = True

@@ -239,8 +239,9 @@ def serve(connection: Connection, setup: bytes, end_with_thread: bool) -> None:
     """Be a worker until the other end of `connection` is closed."""
     # Ctrl-C and a batch system's SIGTERM reach the whole process group. The trainer handles them: it may want a few
     # more results before it ends its workers.
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):  # Windows has no SIGHUP
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
     if os.environ.get(_SAFE_PATH) == _OURS:
         del os.environ[_SAFE_PATH]  # processes that an environment starts get their user's settings
     _end_with_parent(by_kernel=end_with_thread)

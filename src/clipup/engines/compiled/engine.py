@@ -89,7 +89,6 @@ class CompiledEngine:
     def _job(self, request: Request) -> Job:
         task, network, rows = self.task, request.network, len(request.parameters)
         size, slots, sizes = self.observation_size, self._simulators.slots, layer_sizes(network)
-        seeds = self._seeds(request)
         kept = rows if request.collect_moments else 1  # rows to point at where no moments are collected
         statistics = request.statistics
         numbers = np.zeros(9, np.int64)
@@ -105,6 +104,7 @@ class CompiledEngine:
         return Job(
             stop=np.zeros(1, np.int64),
             following=np.zeros(1, np.int64),
+            ready=np.zeros(1, np.int64),
             current=np.full(slots, -1, np.int64),
             numbers=numbers,
             parameters=request.parameters,
@@ -124,8 +124,8 @@ class CompiledEngine:
             moment_mean=np.zeros((kept, size)),
             moment_m2=np.zeros((kept, size)),
             options=words.option_words(self.compiled.options),
-            seeds=seeds,
-            starts=self._simulators.starts(seeds),
+            seeds=self._seeds(request),
+            starts=np.zeros((rows, task.episodes, self._simulators.start_size)),
             random=np.zeros((slots, STATE_WORDS), np.uint64),
             calls=self._simulators.calls,
         )

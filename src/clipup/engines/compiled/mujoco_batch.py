@@ -19,6 +19,12 @@ class _Configuration(ctypes.Structure):
     _fields_ = (("nthread", ctypes.c_int), ("persistent", ctypes.c_bool))
 
 
+def require_batches(library: Any) -> None:
+    """Raise `InvalidArgument` where this MuJoCo is too old."""
+    if not hasattr(library, "mjb_apply"):
+        raise InvalidArgument("the compiled engine needs MuJoCo 3.17 or newer: pip install -U mujoco")
+
+
 class MujocoBatch:
     """Threads with one simulator each.
 
@@ -35,8 +41,7 @@ class MujocoBatch:
     """
 
     def __init__(self, library: Any, model: Any, threads: int, *, own_models: bool = False) -> None:
-        if not hasattr(library, "mjb_apply"):
-            raise InvalidArgument("the compiled engine needs MuJoCo 3.17 or newer: pip install -U mujoco")
+        require_batches(library)
         self._library = library
         library.mjb_makeBatch.restype = ctypes.c_void_p
         library.mjb_makeBatch.argtypes = (ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int)

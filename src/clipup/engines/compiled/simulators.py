@@ -67,7 +67,7 @@ class MujocoSimulators:
         own_model = copy.copy(model)
         plain_world = mujoco_world.make_world(task, mujoco_world.plain_physics(task, model), discrete=discrete)
         with QuietLog(self._library):
-            trial.check_mujoco(task, plain_world, own_model, self._data, self.actions, self._start)
+            trial.check_mujoco(task, model, self._data, self.actions, self._start)
         self._batch: MujocoBatch | None = None
         if plain:
             self.slots = 1
@@ -147,7 +147,7 @@ class ArraySimulators:
         self.memory_size = task.state_size
         self._plain = plain
         plain_world = array_world.make_world(task, lambda words: task.options)
-        trial.check_array(task, plain_world)
+        trial.check_array(task)
         self.slots = threads
         if plain:
             self._candidate = make_candidate(plain_world)

@@ -82,6 +82,18 @@ def test_a_function_that_numba_cannot_compile_is_named_with_its_line() -> None:
     assert f"Numba cannot compile _helper (test_errors.py, line {line_of('not for Numba')})" in message
 
 
+def returns_two(model: Any, data: Any, options: Any, memory: Any, action: Any) -> Any:
+    return 1.0, 2.0
+
+
+def test_a_result_of_the_wrong_kind_is_refused() -> None:
+    assert "reward of slider must return a number, got (1.0, 2.0)" in message_of(slider(reward=returns_two))
+    message = message_of(slider(terminated=lambda model, data, options, observation: 3.0))
+    assert "terminated of slider must return True or False, got 3.0" in message
+    message = message_of(random_walk(step=lambda state, action, random, options: 1.0))
+    assert "step of walk must return (reward, terminated), got 1.0" in message
+
+
 def test_a_start_of_the_wrong_size_is_refused() -> None:
     message = message_of(slider(start=lambda generator, model, options: (np.zeros(3), np.zeros(1))))
     assert "must return 1 positions and 1 velocities, got 4 numbers" in message

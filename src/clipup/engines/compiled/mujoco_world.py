@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -14,8 +15,11 @@ from clipup.compilation.random import seeded_random
 from clipup.compilation.structures import viewer
 from clipup.engines.compiled import fields, words
 from clipup.engines.compiled.episode import FRAME_SKIP, World
+from clipup.engines.compiled.mujoco_batch import QuietLog
 from clipup.engines.compiled.task import MujocoTask
 from clipup.errors import ClipUpError, InvalidArgument, MissingDependency, one_line
+
+_log = logging.getLogger("clipup")
 
 RESET, FORWARD, STEP, POST, CONSTANTS, COPY, ORIGINAL = range(7)
 CALLS = ("mj_resetData", "mj_forward", "mj_step", "mj_rnePostConstraint", "mj_setConst", "mj_copyModel")
@@ -58,8 +62,15 @@ def mujoco() -> Any:
 
 
 def load_model(task: MujocoTask) -> Any:
-    """Return the task's ``mujoco.MjModel``; every way to fail is one line."""
-    library = mujoco()
+    """Return the task's ``mujoco.MjModel``; every way to fail is one line, and every warning one in the log."""
+    with QuietLog(library()) as log:
+        model = _load_model(task, mujoco())
+    for message in log.messages:
+        _log.info("%s: %s", task.name, message)
+    return model
+
+
+def _load_model(task: MujocoTask, library: Any) -> Any:
     try:
         source = task.model
         if isinstance(source, str) and source.lstrip().startswith("<"):

@@ -99,7 +99,7 @@ def _needed(env: str) -> dict[str, str]:
     return found
 
 
-def _quiet(env: str) -> AbstractContextManager[None]:
+def _quiet(env: str) -> AbstractContextManager[object]:
     """Return a context in which MuJoCo does not print, and writes no file, about a model of Gymnasium's."""
     return nullcontext() if env in WITHOUT_MUJOCO else QuietLog(library())
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +24,6 @@ from clipup.policies.actions import Actions
 
 def check_mujoco(
     task: MujocoTask,
-    world: World,
     model: Any,
     data: Any,
     actions: Actions,
@@ -39,14 +40,55 @@ def check_mujoco(
             f"start of {task.name} must return {model.nq} positions and {model.nv} velocities, got {begun.size} numbers"
         )
     job = _job(task, begun, memory_size=max(task.memory_size, 1))
-    _try(task, world, job, actions, functions, model, data)
+    checked = replace(task, reward=_returning(task.reward, task, "reward", _is_number, "a number"))
+    if task.terminated is not None:
+        checked = replace(
+            checked, terminated=_returning(task.terminated, task, "terminated", _is_flag, "True or False")
+        )
+    own_model = copy.copy(model)
+    physics = mujoco_world.plain_physics(checked, model)
+    world = mujoco_world.make_world(checked, physics, discrete=actions.kind == "discrete")
+    _try(task, world, job, actions, functions, own_model, data)
 
 
-def check_array(task: ArrayTask, world: World) -> None:
+def check_array(task: ArrayTask) -> None:
     """Raise `InvalidArgument`, in one line with the function and its line, where the task's functions do not work."""
     job = _job(task, np.zeros(1), memory_size=task.state_size)
     state = job.memory[0]
+    checked = replace(task, step=_returning(task.step, task, "step", _is_result, "(reward, terminated)"))
+    world = array_world.make_world(checked, lambda words: task.options)
     _try(task, world, job, task.actions, array_world.user_functions(task), state, job.random[0])
+
+
+def _returning(
+    function: Callable[..., Any], task: CompiledTask, name: str, accepts: Callable[[Any], bool], wanted: str
+) -> Callable[..., Any]:
+    """Return a function that does the same, and refuses a result of another kind."""
+
+    def checked(*arguments: Any) -> Any:
+        result = function(*arguments)
+        if not accepts(result):
+            raise InvalidArgument(f"{name} of {task.name} must return {wanted}, got {result!r}")
+        return result
+
+    return checked
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.floating | np.integer) and not isinstance(value, bool)
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool | np.bool_)
+
+
+def _is_result(value: Any) -> bool:
+    return (
+        isinstance(value, tuple)
+        and len(cast("tuple[Any, ...]", value)) == 2
+        and _is_number(value[0])
+        and _is_flag(value[1])
+    )
 
 
 def _job(task: CompiledTask, start: NDArray[np.float64], *, memory_size: int) -> Any:
@@ -85,6 +127,8 @@ def _guard(task: CompiledTask, functions: list[Any], action: Callable[[], Any]) 
     try:
         with np.errstate(all="ignore"):
             return action()
+    except InvalidArgument:
+        raise
     except Exception as error:
         codes = {function.__code__ for function in reachable(functions)}
         where = ""

@@ -82,6 +82,18 @@ def test_a_function_that_numba_cannot_compile_is_named_with_its_line() -> None:
     assert f"Numba cannot compile _helper (test_errors.py, line {line_of('not for Numba')})" in message
 
 
+def returns_two(model: Any, data: Any, options: Any, memory: Any, action: Any) -> Any:
+    return 1.0, 2.0
+
+
+def test_a_result_of_the_wrong_kind_is_refused() -> None:
+    assert "reward of slider must return a number, got (1.0, 2.0)" in message_of(slider(reward=returns_two))
+    message = message_of(slider(terminated=lambda model, data, options, observation: 3.0))
+    assert "terminated of slider must return True or False, got 3.0" in message
+    message = message_of(random_walk(step=lambda state, action, random, options: 1.0))
+    assert "step of walk must return (reward, terminated), got 1.0" in message
+
+
 def test_a_start_of_the_wrong_size_is_refused() -> None:
     message = message_of(slider(start=lambda generator, model, options: (np.zeros(3), np.zeros(1))))
     assert "must return 1 positions and 1 velocities, got 4 numbers" in message
@@ -127,3 +139,17 @@ def _speed(model: Any, data: Any, options: Any, memory: Any, action: Any) -> flo
 
 def test_the_slider_is_a_task() -> None:
     assert slider(reward=reward).name == "slider"
+
+
+def test_what_mujoco_says_of_a_model_goes_to_the_log(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    import logging
+
+    monkeypatch.chdir(tmp_path)
+    with caplog.at_level(logging.DEBUG, "clipup"):
+        from clipup.engines.compiled.mujoco_world import load_model
+
+        load_model(slider(model=MODEL.replace("<option", "<compiler settotalmass='2'/><option")))
+    assert "slider: " in caplog.text and "settotalmass" in caplog.text
+    assert not capfd.readouterr().err and not list(tmp_path.iterdir())

@@ -319,7 +319,7 @@ def measure(case: Case, late: Start | None, python: str | None, seconds: float, 
     rounds: list[dict[str, float]] = []
     try:
         rival = Rival(python, case, late) if python else None
-        tape = Tape(contest, seconds) if contest.engine_name == "envpool" else None
+        tape = Tape(contest, seconds) if contest.engine.name == "envpool" else None
         for repeat in range(repeats + 1):
             turn = {"simulator": contest.simulator(seconds), "ours": contest.ours(seconds)}
             if tape is not None:
@@ -338,7 +338,7 @@ def measure(case: Case, late: Start | None, python: str | None, seconds: float, 
         ratios = sorted(turn["ours"] / turn[name] for turn in rounds)
         found[f"ours over {name}"] = statistics.median(ratios)
         found[f"ours over {name}, spread"] = [ratios[0], ratios[-1]]
-    return {**found, "rounds": rounds, "engine": contest.engine_name, "lanes": contest.lanes}
+    return {**found, "rounds": rounds, "engine": contest.engine.name, "lanes": contest.lanes}
 
 
 def versions(python: str | None) -> dict[str, str]:

@@ -16,10 +16,7 @@ class OneLineParser(argparse.ArgumentParser):
 
     def __init__(self, prog: str, description: str = "") -> None:
         super().__init__(
-            prog=prog,
-            description=description,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
+            prog=prog, description=description, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
         )
 
     def error(self, message: str) -> NoReturn:

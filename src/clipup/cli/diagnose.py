@@ -61,8 +61,7 @@ def finding_lines(findings: Sequence[Finding]) -> list[str]:
     """Findings as lines for a terminal."""
     lines: list[str] = []
     for finding in findings:
-        lines += textwrap.wrap(
-            f"{finding.severity}: {finding.sentence}", 110, initial_indent="  ", subsequent_indent="    "
-        )
+        said = f"{finding.severity}: {finding.sentence}"
+        lines += textwrap.wrap(said, 110, initial_indent="  ", subsequent_indent="    ")
         lines += textwrap.wrap(finding.suggestion, 110, initial_indent="    → ", subsequent_indent="      ")
     return lines

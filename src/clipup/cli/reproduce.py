@@ -33,12 +33,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.add_argument("name", nargs="?", metavar="NAME", help=f"one of: {', '.join(EXPERIMENTS)}")
     parser.add_argument("--runs", type=whole_number, metavar="N", help="runs per group (default: as in the paper)")
-    parser.add_argument(
-        "--generations", type=whole_number, metavar="N", help="generations per run (default: as in the paper)"
-    )
-    parser.add_argument(
-        "--group", action="append", default=[], metavar="G", help="run only this group; may be repeated"
-    )
+    parser.add_argument("--generations", type=whole_number, metavar="N", help="of each run (default: as in the paper)")
+    parser.add_argument("--group", action="append", default=[], metavar="G", help="only this group; may be repeated")
     parser.add_argument(
         "--set", action="append", default=[], type=_setting, metavar="NAME=VALUE",
         help="change a setting of every run, for example for a smaller machine; no claim is judged then",
@@ -47,14 +43,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=whole_number, metavar="N", help="runs at a time (default: one per core)")
     parser.add_argument("--cluster", metavar="ADDRESS", help="run on a cluster: ray, or the address of a Ray cluster")
     parser.add_argument(
-        "--out", default="reproduction", metavar="DIR", help="directory of the runs (default: reproduction)"
+        "--out", default="reproduction", metavar="DIR", help="directory of the runs (default: %(default)s)"
     )
-    parser.add_argument(
-        "--results", metavar="DIR", help="directory of the result file, figures and policies (default: --out)"
-    )
-    parser.add_argument(
-        "--collect", action="store_true", help="make no run, only tables and figures of the runs that exist"
-    )
+    parser.add_argument("--results", metavar="DIR", help="directory of results, figures and policies (default: --out)")
+    parser.add_argument("--collect", action="store_true", help="make no run, only tables and figures of existing runs")
     parser.add_argument("--no-figures", action="store_true", help="draw no figures, so that Matplotlib is not needed")
     parser.add_argument("--page", metavar="FILE", help="write a Markdown page about all result files in --results")
     add_output_flags(parser)

@@ -84,7 +84,8 @@ class Contest:
         self.threads = threads or available_threads()
         self.population_size = population_size
         self._engine = registry.make_engine(task, lanes=self.lanes, threads=self.threads)
-        self.network = Network.parse(network, self._engine.observation_size, self._engine.actions.size)
+        self.engine = self._engine.description
+        self.network = Network.parse(network, self.engine.observation_size, self.engine.actions.size)
         self._center = np.zeros(self.network.parameter_count, np.float32) if center is None else center
         self._stdev, self._max_speed = stdev, max_speed
         self._normalize = normalize
@@ -93,19 +94,8 @@ class Contest:
         # Keeps counting when the search starts again, as in a long run: pools last for many generations.
         self._generations = 0
         self._rows = self._search().batch().candidates(0, min(self.lanes, population_size))
-        self._simulator = registry.entry(self.engine_name).bare_simulator(
-            task, count=len(self._rows), threads=self.threads
-        )
-
-    @property
-    def engine_name(self) -> str:
-        """The engine's name."""
-        return self._engine.name
-
-    @property
-    def reason(self) -> str:
-        """Why that engine was chosen."""
-        return self._engine.reason
+        entry = registry.entry(self.engine.name)
+        self._simulator = entry.bare_simulator(task, count=len(self._rows), threads=self.threads)
 
     def close(self) -> None:
         """Free all environments."""
@@ -118,7 +108,7 @@ class Contest:
 
     def simulator(self, seconds: float) -> float:
         """Return the simulator's steps per second, over about `seconds`."""
-        actor = Actor(self.network, self._statistics, self._engine.actions)
+        actor = Actor(self.network, self._statistics, self.engine.actions)
         with blas.single_thread(), np.errstate(all="ignore"):
             return self._simulator.steps_per_second(actor, self._rows, seconds)
 
@@ -176,8 +166,8 @@ def measure(contest: Contest, *, seconds: float = 4.0, repeats: int = 3) -> Spee
         contest.close()
     return Speed(
         contest.label,
-        contest.engine_name,
-        contest.reason,
+        contest.engine.name,
+        contest.engine.reason,
         contest.network.describe(),
         contest.network.parameter_count,
         contest.population_size,

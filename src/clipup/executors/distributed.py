@@ -84,16 +84,9 @@ class Transport(Protocol):
 class DistributedExecutor:
     """Evaluates on a transport's workers; see `clipup.executors.protocol.Executor`.
 
-    Parameters
-    ----------
-    transport
-        The workers.
-    task
-        What they run.
-    episode_timeout
-        Seconds that an episode may take. If a candidate takes longer on several workers, the run ends with an error,
-        as it does for a candidate that kills its workers. (A fitness that depends on a clock would not be a pure
-        function of its inputs.)
+    An episode may take `episode_timeout` seconds. If a candidate takes longer on several workers, the run ends with an
+    error, as it does for a candidate that kills its workers. (A fitness that depends on a clock would not be a pure
+    function of its inputs.)
     """
 
     def __init__(self, transport: Transport, task: Task, *, episode_timeout: float | None = None) -> None:

@@ -51,12 +51,7 @@ class _Process:
 class ProcessTransport:
     """Processes that are started with spawn, use one BLAS thread each, and end with this process.
 
-    Parameters
-    ----------
-    setup
-        What the workers are made for; must be picklable.
-    workers
-        How many there are.
+    There are `workers` of them. They are made for `setup`, which must be picklable.
     """
 
     rule = RangeRule(share=3.0, message=0.0004, longest=3.0)

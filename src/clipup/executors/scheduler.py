@@ -158,17 +158,10 @@ class _Held:
 
 
 class Scheduler:
-    """Has one job at a time done by the workers that are there.
+    """Has one job at a time done by the workers that are there, in ranges that follow `rule`.
 
-    Parameters
-    ----------
-    rule
-        How the work is divided into ranges.
-    now
-        The time, in seconds from any fixed moment.
-    episode_timeout
-        Seconds that an episode may take. A worker that holds a range longer than its episodes may take is dismissed,
-        and counts as lost.
+    Times (`now`) are in seconds from any fixed moment. A worker that holds a range longer than its episodes may take,
+    by `episode_timeout`, is dismissed and counts as lost.
     """
 
     def __init__(self, rule: RangeRule, *, now: float, episode_timeout: float | None = None) -> None:
@@ -232,11 +225,8 @@ class Scheduler:
         actions = [*self._dismiss_late(now)]
         if self._slow_at is not None and now > self._slow_at:
             self._slow_at = None
-            actions.append(
-                Warn(
-                    f"no worker is ready after {SLOW_START:g} s: workers still import, or wait for room on the cluster"
-                )
-            )
+            waiting = "workers still import, or wait for room on the cluster"
+            actions.append(Warn(f"no worker is ready after {SLOW_START:g} s: {waiting}"))
         if self._job is not None:
             for depth in range(self._rule.depth):
                 for number, held in self._workers.items():

@@ -45,17 +45,10 @@ class Span:
 
 
 class WorkQueue(Generic[Result]):
-    """The indices ``start … stop - 1``, handed out in spans.
+    """The indices ``start … stop - 1``, handed out in spans. `extend` adds more.
 
-    Parameters
-    ----------
-    start, stop
-        The first index, and the one after the last. `extend` adds more.
-    tries
-        How many workers may be lost on a single index before it is given up.
-    step
-        Spans have a multiple of `step` indices where possible: 2 keeps mirrored pairs together, whose noise is then
-        made once.
+    An index is given up when `tries` workers were lost on it alone. Spans have a multiple of `step` indices where
+    possible: 2 keeps mirrored pairs together, whose noise is then made once.
     """
 
     def __init__(self, start: int = 0, stop: int = 0, *, tries: int = 3, step: int = 2) -> None:
@@ -162,14 +155,7 @@ class RangeRule:
 class RangeSizer:
     """Learns how long one index takes, and says how many indices the next range has.
 
-    Parameters
-    ----------
-    rule
-        What a message costs.
-    least
-        The smallest range: engines that step many candidates at once are slow with few.
-    most
-        The largest range; None for no limit.
+    That is `least` to `most` indices: engines that step many candidates at once are slow with few.
     """
 
     def __init__(self, rule: RangeRule, *, least: int = 2, most: int | None = None) -> None:

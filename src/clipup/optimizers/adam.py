@@ -70,12 +70,7 @@ class Adam:
 
     def state_dict(self) -> State:
         """Return both averages and the number of steps made."""
-        return {
-            "kind": self.kind,
-            "steps": self._steps,
-            "mean": stored(self._mean),
-            "square": stored(self._square),
-        }
+        return {"kind": self.kind, "steps": self._steps, "mean": stored(self._mean), "square": stored(self._square)}
 
     def load_state_dict(self, state: Mapping[str, StateValue]) -> None:
         """Go on from saved averages."""
@@ -84,11 +79,7 @@ class Adam:
         if isinstance(steps, bool) or not isinstance(steps, int) or steps < 0:
             raise StateMismatch(f"the adam state needs a count of steps, got {steps!r}")
         if not (steps == 0) == (mean is None) == (square is None):
-            raise StateMismatch(
-                f"the adam state must have both averages after a step and neither before, got {steps} steps"
-            )
+            raise StateMismatch(f"the adam state must have both averages, or neither before a step, got {steps} steps")
         if mean is not None and square is not None and (mean.shape != square.shape or (square < 0).any()):
-            raise StateMismatch(
-                "adam's averages must have one size, and the average of the square must not be negative"
-            )
+            raise StateMismatch("adam's averages must have one size, and that of the square must not be negative")
         self._steps, self._mean, self._square = steps, mean, square

@@ -153,9 +153,8 @@ def short_names(runs: Sequence[LoadedRun]) -> list[str]:
         if len(set(names)) == len(names):
             break
         twice = {name for name in names if names.count(name) > 1}
-        names = [
-            "/".join(run.path.parts[-depth:]) if name in twice else name for run, name in zip(runs, names, strict=True)
-        ]
+        longer = ["/".join(run.path.parts[-depth:]) for run in runs]
+        names = [long if name in twice else name for name, long in zip(names, longer, strict=True)]
     return names
 
 

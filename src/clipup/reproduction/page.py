@@ -72,10 +72,8 @@ class Table:
         """The table in aligned columns."""
         cells = [self.header, *self.rows]
         widths = [max(len(row[column]) for row in cells) for column in range(len(self.header))]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
-        ]
-        return "\n".join([self.title, *lines])
+        padded = [[cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in cells]
+        return "\n".join([self.title, *("  ".join(row).rstrip() for row in padded)])
 
     def markdown(self) -> str:
         """The table as Markdown, without its title."""
@@ -95,15 +93,7 @@ def group_table(results: Results) -> Table:
 def verdict_table(verdicts: Sequence[Verdict]) -> Table:
     """Every claim: the paper's value, ours, and the verdict."""
     rows = [
-        (
-            entry.claim,
-            entry.where,
-            entry.published,
-            entry.ours or "–",
-            entry.interval or "–",
-            _runs(entry),
-            entry.text,
-        )
+        (entry.claim, entry.where, entry.published, entry.ours or "–", entry.interval or "–", _runs(entry), entry.text)
         for entry in verdicts
     ]
     header = ("claim", "where", "paper", "ours", "interval", "runs", "verdict")
@@ -304,7 +294,5 @@ def _projection(results: Results) -> list[str]:
 
 def _rules() -> str:
     used = {claim.rule for name in EXPERIMENTS for claim in claims_of(name)}
-    rules = [
-        f"- *{name}*: {(inspect.getdoc(rule) or '').splitlines()[0]}" for name, rule in RULES.items() if name in used
-    ]
-    return "\n".join([JUDGING, *rules]) + "\n"
+    texts = {name: inspect.getdoc(rule) or "" for name, rule in RULES.items() if name in used}
+    return "\n".join([JUDGING, *(f"- *{name}*: {text.splitlines()[0]}" for name, text in texts.items())]) + "\n"

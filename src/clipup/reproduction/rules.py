@@ -61,9 +61,8 @@ def mean_score(claim: Claim, groups: Groups) -> Comparison:
     gap = abs(summary.mean - published)
     close = gap <= abs(published) * CLOSE_PERCENT / 100.0
     agrees = False if gap > 2.0 * error else (close or None)
-    return Comparison(
-        f"{summary.mean:.2f}{_spread(summary.stdev, '.2f')}", _range(summary.mean_interval, ".2f"), agrees
-    )
+    ours = f"{summary.mean:.2f}{_spread(summary.stdev, '.2f')}"
+    return Comparison(ours, _range(summary.mean_interval, ".2f"), agrees)
 
 
 def even(claim: Claim, groups: Groups) -> Comparison:

@@ -8,7 +8,7 @@ import dataclasses
 from clipup.cli.arguments import add_env_options, add_output_flags, whole_number
 from clipup.cli.output import print_json, say
 from clipup.engines import Task, registry
-from clipup.engines.bench import Contest, measure
+from clipup.training.bench import Contest, measure
 
 DESCRIPTION = """Measure how fast this machine trains on ENV, and how fast the simulator alone is.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
+from functools import partial
 from pathlib import Path
 
 from clipup.cli.arguments import add_output_flags, whole_number
@@ -83,9 +84,9 @@ def _reproduce(arguments: argparse.Namespace, out: Path, results: Path) -> int:
         collect_only=arguments.collect,
     )
     live = sys.stderr.isatty()
-    watch = None if arguments.quiet else (_show_live if live else _show_line)
+    watch = None if arguments.quiet else partial(_show, live=live)
     done = reproduce(request, watch=watch, watch_seconds=1.0 if live else LINE_SECONDS)
-    if watch is _show_live:
+    if watch is not None and live:
         sys.stderr.write("\r\x1b[K")
     _report(done, json_output=arguments.json)
     return _exit_code(done.end)
@@ -137,22 +138,15 @@ def _list(*, as_json: bool) -> None:
     say(table(("experiment", "runs", "generations", "title"), rows))
 
 
-def _show_live(progress: ScheduleProgress) -> None:
-    sys.stderr.write(f"\r\x1b[K{_line(progress)}")
-    sys.stderr.flush()
-
-
-def _show_line(progress: ScheduleProgress) -> None:
-    note(_line(progress))
-
-
-def _line(progress: ScheduleProgress) -> str:
+def _show(progress: ScheduleProgress, *, live: bool) -> None:
     left = "?" if progress.remaining is None else duration(progress.remaining)
-    return (
+    line = (
         f"{progress.finished} of {progress.total} runs, generation {progress.generations} of "
         f"{progress.generations_wanted}, {duration(progress.seconds)} so far, {left} left: "
         f"{', '.join(progress.running)}"
     )
+    sys.stderr.write(f"\r\x1b[K{line}" if live else f"{line}\n")
+    sys.stderr.flush()
 
 
 def _setting(text: str) -> tuple[str, str]:

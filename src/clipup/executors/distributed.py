@@ -12,7 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clipup.engines import Outcomes, Task
-from clipup.executors.jobs import BlockSums, CenterEvaluation, Job, Population, Result_co, Sums, WorkerDescription
+from clipup.executors.jobs import (
+    BlockSums,
+    CenterEvaluation,
+    ConsecutiveSums,
+    Job,
+    Population,
+    Result_co,
+    WorkerDescription,
+)
 from clipup.executors.scheduler import (
     Action,
     AnyJob,
@@ -139,7 +147,7 @@ class DistributedExecutor:
         _, parts = self._run(job, start, stop, ahead=ahead, enough=stop)
         return Outcomes.concatenate(parts).check(self._task.label)
 
-    def _shared_sums(self, job: BlockSums) -> Iterator[Sums]:
+    def _shared_sums(self, job: BlockSums) -> Iterator[ConsecutiveSums]:
         """Yield sums as they become ready, with a bounded number of later ones under way."""
         done, window, count = 0, 2 * self._transport.size, job.total.block_count
         while done < count:

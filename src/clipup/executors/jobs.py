@@ -17,10 +17,10 @@ from clipup.engines.protocol import DEFAULT_LANES
 from clipup.policies import Network, Statistics
 from clipup.searches.protocol import Batch, BlockSum, FloatArray
 
-Sums = list[tuple[NDArray[np.float64], ...]]
+ConsecutiveSums = list[tuple[NDArray[np.float64], ...]]
 """The sums of consecutive blocks."""
 
-Result = Outcomes | Sums
+Result = Outcomes | ConsecutiveSums
 Result_co = TypeVar("Result_co", bound=Result, covariant=True)
 
 
@@ -187,7 +187,7 @@ class BlockSums:
     episodes: int = field(default=0, init=False)
     step: int = field(default=1, init=False)
 
-    def run(self, worker: Worker, start: int, stop: int) -> Sums:
+    def run(self, worker: Worker, start: int, stop: int) -> ConsecutiveSums:
         """Sum each block. The search adds the blocks, in order."""
         with np.errstate(over="ignore", invalid="ignore"):
             return [self.total.block(number) for number in range(start, stop)]

@@ -26,7 +26,7 @@ MESSAGES = 25
 SPARE_SECONDS = 0.5
 """Ranges shorter than this are sent before the worker needs them, because the round trip would be noticeable."""
 
-Result = TypeVar("Result")
+ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True, order=True)
@@ -44,7 +44,7 @@ class Span:
         return str(self.start) if len(self) == 1 else f"{self.start}..{self.stop - 1}"
 
 
-class WorkQueue(Generic[Result]):
+class WorkQueue(Generic[ResultT]):
     """The indices ``start … stop - 1``, handed out in spans. `extend` adds more.
 
     An index is given up when `tries` workers were lost on it alone. Spans have a multiple of `step` indices where
@@ -56,7 +56,7 @@ class WorkQueue(Generic[Result]):
         self._step = step
         self._waiting: list[Span] = []  # a heap with the lowest index first, so that lost spans run again at once
         self._running: dict[int, Span] = {}
-        self._done: dict[int, tuple[int, Result]] = {}
+        self._done: dict[int, tuple[int, ResultT]] = {}
         self._stop = start
         self._unfinished = 0
         self.extend(stop)
@@ -95,7 +95,7 @@ class WorkQueue(Generic[Result]):
         self._running[span.start] = span
         return span
 
-    def finish(self, start: int, result: Result) -> None:
+    def finish(self, start: int, result: ResultT) -> None:
         """Store the result of the running span that begins at `start`."""
         span = self._running.pop(start)
         self._done[start] = (span.stop, result)
@@ -129,9 +129,9 @@ class WorkQueue(Generic[Result]):
             start = self._done[start][0]
         return start
 
-    def collect(self, start: int, stop: int) -> list[Result]:
+    def collect(self, start: int, stop: int) -> list[ResultT]:
         """Remove and return the results of ``start … stop - 1``, which are all ready, in order."""
-        results: list[Result] = []
+        results: list[ResultT] = []
         while start < stop:
             start, result = self._done.pop(start)
             results.append(result)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Literal, cast
 
@@ -90,18 +90,10 @@ class Actions:
         """Return the actions of a discrete space of `choices`."""
         return cls("discrete", choices, start=start, dtype=dtype)
 
-    def to_dict(self) -> dict[str, str | int | bool | list[float | None] | list[int]]:
+    def to_dict(self) -> dict[str, object]:
         """Return the fields in a form that JSON can hold: an infinite bound is None."""
-        return {
-            "kind": self.kind,
-            "size": self.size,
-            "low": [value if math.isfinite(value) else None for value in self.low],
-            "high": [value if math.isfinite(value) else None for value in self.high],
-            "shape": list(self.shape),
-            "rescale": self.rescale,
-            "start": self.start,
-            "dtype": self.dtype,
-        }
+        low, high = ([value if math.isfinite(value) else None for value in bounds] for bounds in (self.low, self.high))
+        return {**asdict(self), "low": low, "high": high, "shape": list(self.shape)}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, object]) -> Actions:

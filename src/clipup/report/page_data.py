@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from clipup.report.commands import repeat_command, train_command
@@ -238,14 +238,4 @@ def increments(values: Sequence[Cell]) -> list[Cell]:
         else:
             result.append(value - last)
             last = value
-    return result
-
-
-def accumulate(values: Iterable[Cell]) -> list[Cell]:
-    """The inverse of `increments`. The page's script does the same."""
-    result: list[Cell] = []
-    total: float | int = 0
-    for value in values:
-        total += value or 0
-        result.append(None if value is None else total)
     return result

@@ -22,10 +22,12 @@ from clipup.evaluation.intervals import (
     percent_reduction,
     summarize_group,
 )
+from clipup.optimizers import OPTIMIZERS, OptimizerSettings, make_optimizer
 from clipup.reproduction.experiments import SCALES
 from clipup.reproduction.results import GroupResult
 from clipup.reproduction.targets import Claim
-from clipup.searches import PGPE
+from clipup.runs.config import RunConfig
+from clipup.training.setup import make_search
 
 CLOSE_PERCENT = 10.0
 """Means that differ by less than this many percent count as equal."""
@@ -208,9 +210,9 @@ def median_stays(claim: Claim, groups: Groups) -> Comparison:
 def defaults(claim: Claim, groups: Groups) -> Comparison:
     """Agrees: a search that is given only max_speed has the step size, momentum and radius of the paper."""
     del groups
-    search = PGPE(dimension=4, max_speed=1.0)
-    step, momentum = (float(getattr(search.optimizer, name, 0.0)) for name in ("step_size", "momentum"))
-    found = (step, momentum, search.figures().stdev_norm)
+    optimizer = make_optimizer(OPTIMIZERS[0], OptimizerSettings(max_speed=1.0), 4)
+    step, momentum = (float(getattr(optimizer, name, 0.0)) for name in ("step_size", "momentum"))
+    found = (step, momentum, make_search(RunConfig(env="any", max_speed=1.0), 4).figures().stdev_norm)
     published = tuple(claim.number(name) for name in ("step_ratio", "momentum", "radius_factor"))
     return Comparison(f"{found[0]:g} v, {found[1]:g}, {found[2]:g} v", "", found == published)
 

@@ -60,17 +60,13 @@ def _setting(default: _T, group: str, help: str, choices: tuple[str, ...] = (), 
     return field(default=default, metadata={"setting": Setting(group, help, choices, **rules)})
 
 
-def _no_options() -> Mapping[str, Scalar]:
-    return {}
-
-
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
     """The whole configuration of a run, checked when it is made. `clipup train --help` explains each field."""
 
     env: str = field(metadata={"setting": Setting("task", "environment: an id, or module:id")})
     env_options: Mapping[str, Scalar] = field(
-        default_factory=_no_options,
+        default_factory=dict[str, Scalar],
         metadata={"setting": Setting("task", "options handed to the environment (--env.KEY VALUE)")},
     )
     engine: str = _setting(ENGINES[0], "task", "what runs the environment", ENGINES)

@@ -189,9 +189,6 @@ class GaussianBatch:
         )
 
 
-Batch = GaussianBatch  # to be deleted once executors and trainer import `Batch` from `clipup.searches`
-
-
 def _check_range(generation: int, start: int, stop: int) -> None:
     whole = all(isinstance(value, int | np.integer) for value in (generation, start, stop))
     if not whole or not (0 <= generation < _INDEX_LIMIT and 0 <= start <= stop < _INDEX_LIMIT):

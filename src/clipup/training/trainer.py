@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import time
@@ -192,12 +193,12 @@ class Trainer:
             self._trackers.message(f"warning: {failed}, {noun} {first.index}: {first.message}")
 
     def _record(self, outcomes: Outcomes, score: Score | None) -> Record:
-        figures, fitness = self._search.figures(), _finite(outcomes.fitness)
+        figures, fitness = dataclasses.asdict(self._search.figures()), _finite(outcomes.fitness)
+        figures["gradient_norm"] = math.nan if figures["gradient_norm"] is None else figures["gradient_norm"]
         interactions, wanted = int(outcomes.interactions.sum()), self.config.interactions
         best = max(self._state.best, float(fitness.max(initial=-math.inf)))
         return Record(
             generation=self._search.generation,
-            population=figures.population,
             interactions=interactions,
             total_interactions=self._state.total_interactions + interactions,
             fitness_mean=float(fitness.mean()) if fitness.size else None,
@@ -205,16 +206,9 @@ class Trainer:
             best=best if math.isfinite(best) else None,
             score=score.mean if score else None,
             score_standard_error=score.standard_error if score else None,
-            speed=figures.speed,
-            max_speed=figures.max_speed,
-            clipped=figures.clipped,
-            stdev_norm=figures.stdev_norm,
-            gradient_norm=math.nan if figures.gradient_norm is None else figures.gradient_norm,
-            gradient_agreement=figures.gradient_agreement,
-            nonfinite=figures.nonfinite,
-            tied=figures.tied,
             # A generation that grows ends with too few interactions only where its population reached the bound.
             population_bound=wanted is not None and interactions < wanted,
+            **figures,
         )
 
     def _policy(self, state: TrainingState) -> Policy:

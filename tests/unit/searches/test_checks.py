@@ -14,7 +14,7 @@ from clipup.errors import ClipUpError, InvalidArgument
         ({"dimension": 0}, "dimension must be a positive whole number, got 0"),
         ({"dimension": 2.0}, "dimension must be a positive whole number, got 2.0"),
         ({"dimension": True}, "dimension must be a positive whole number, got True"),
-        ({"dimension": 3, "center": [1.0, 2.0]}, "dimension=3 and a center of 2 numbers contradict each other"),
+        ({"dimension": 3, "center": [1.0, 2.0]}, "dimension=3 contradicts a center of 2 numbers"),
         ({"center": []}, r"center must be a vector of at least one number, got shape \(0,\)"),
         ({"center": [[1.0]]}, r"center must be a vector of at least one number, got shape \(1, 1\)"),
         ({"center": 1.0}, r"center must be a vector of at least one number, got shape \(\)"),

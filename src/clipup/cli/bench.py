@@ -20,7 +20,6 @@ EXAMPLES = """examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.add_argument("env", metavar="ENV", help="id of an environment, or module:id")
     parser.add_argument("--policy", default="linear-bias", metavar="TEXT", help="as in train (default: linear-bias)")
     parser.add_argument("--population", type=whole_number, default=200, metavar="N", help="candidates (default: 200)")

@@ -21,7 +21,6 @@ EXAMPLES = """examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.add_argument("runs", nargs="+", metavar="RUN", help="run directories, or directories that contain some")
     add_output_flags(parser, quiet=False)
 

@@ -60,7 +60,7 @@ def _dispatch(words: list[str]) -> int:
         names = [known.name for known in COMMANDS]
         raise InvalidArgument(f"unknown command {words[0]!r}{did_you_mean(words[0], names)} (see: clipup --help)")
     module = command.load()
-    parser = OneLineParser(f"clipup {command.name}")
+    parser = OneLineParser(f"clipup {command.name}", module.DESCRIPTION, module.EXAMPLES)
     module.configure(parser)
     return module.run(parser.parse_all(words[1:]))
 

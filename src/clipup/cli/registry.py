@@ -1,4 +1,4 @@
-"""The commands. A new one is a line here, and a module with `configure(parser)` and `run(arguments) -> int`.
+"""The commands. A new one is a line here, and a module like `CommandModule`.
 
 A module is imported only when its command is called, so `clipup --help` is always quick.
 """
@@ -14,8 +14,11 @@ from typing import Protocol, cast
 class CommandModule(Protocol):
     """What the module of a command offers."""
 
+    DESCRIPTION: str
+    EXAMPLES: str
+
     def configure(self, parser: argparse.ArgumentParser) -> None:
-        """Add the arguments, the description and the examples."""
+        """Add the arguments."""
         ...
 
     def run(self, arguments: argparse.Namespace) -> int:

@@ -25,7 +25,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     from clipup.report.charts import AXES
 
-    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.add_argument("runs", nargs="+", metavar="RUN", help="run directories, or directories that contain some")
     parser.add_argument("-o", "--output", default="report.html", metavar="FILE", help="default: report.html")
     parser.add_argument("--figures", metavar="DIR", help="also write each chart as PNG and SVG into DIR")

@@ -31,7 +31,6 @@ LINE_SECONDS = 60.0
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.add_argument("name", nargs="?", metavar="NAME", help=f"one of: {', '.join(EXPERIMENTS)}")
     parser.add_argument("--runs", type=whole_number, metavar="N", help="runs per group (default: as in the paper)")
     parser.add_argument("--generations", type=whole_number, metavar="N", help="of each run (default: as in the paper)")

@@ -20,7 +20,6 @@ EXAMPLES = """examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.add_argument("directory", nargs="?", default="runs", metavar="DIR", help="where to look (default: runs)")
     add_output_flags(parser, quiet=False)
 

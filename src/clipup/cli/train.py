@@ -43,7 +43,6 @@ _HEADINGS = {
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add a flag for every setting."""
-    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.usage = "clipup train ENV [flags]"
     parser.add_argument("env", nargs="?", metavar="ENV", help="id of an environment, or module:id (see: clipup envs)")
     run = parser.add_argument_group("the run")

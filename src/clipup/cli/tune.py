@@ -31,7 +31,6 @@ NOT_HERE = ("env", "env_options", "max_speed", "optimizer", "target_score", "tot
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.usage = "clipup tune ENV [flags]"
     parser.add_argument("env", metavar="ENV", help="id of an environment, or module:id (see: clipup envs)")
     usual = TuningSettings()

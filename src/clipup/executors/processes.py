@@ -36,9 +36,6 @@ _CLOSING_SECONDS = 1.0
 _PR_SET_PDEATHSIG = 1
 
 
-# -- in the trainer's process ------------------------------------------------------------------------------------------
-
-
 @dataclass
 class _Process:
     process: SpawnProcess
@@ -225,9 +222,6 @@ def _worker_environment() -> Generator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-
-
-# -- in the worker's process -------------------------------------------------------------------------------------------
 
 
 def serve(connection: Connection, setup: bytes, end_with_thread: bool) -> None:

@@ -46,9 +46,6 @@ class Assignment:
         return self.stop - self.start
 
 
-# -- events: what happened ---------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Joined:
     """A worker is ready."""
@@ -84,9 +81,6 @@ class Failed:
 
 
 Event = Joined | Finished | Lost | Failed
-
-
-# -- actions: what to do -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -128,9 +122,6 @@ class Stop:
 
 
 Action = Publish | Assign | Dismiss | Warn | Stop
-
-
-# -- the machine -------------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -265,8 +256,6 @@ class Scheduler:
                 return self._lose_starting(reason)
         return []
 
-    # -- jobs and ranges -----------------------------------------------------------------------------------------------
-
     def _continues(self, job: AnyJob, start: int, stop: int) -> bool:
         """Return whether nothing of what was begun must be dropped."""
         if self._job is None or start != self._next or not job.continues(self._job):
@@ -314,8 +303,6 @@ class Scheduler:
                 least = registry.entry(self._description.engine.name).preferred_candidates
             self._sizers[job.noun] = RangeSizer(self._rule, least=least, most=most)
         return self._sizers[job.noun]
-
-    # -- losses and clocks ---------------------------------------------------------------------------------------------
 
     def _seconds_allowed(self, job: AnyJob) -> float | None:
         """Return how long one index of a job may take."""

@@ -154,9 +154,6 @@ class Results:
         return next((group for group in self.groups if group.name == name), empty)
 
 
-# ---- from run directories --------------------------------------------------------------------------------------------
-
-
 def collect(
     experiment: Experiment, planned: Sequence[PlannedRun], out: Path, *, runs: int, changes: Mapping[str, object]
 ) -> Results:
@@ -280,9 +277,6 @@ def _hardware() -> dict[str, str]:
         pass
     cores = str(available_threads())
     return {"cpu": model, "cores": cores, "system": f"{platform.system()} {platform.machine()}"}
-
-
-# ---- the result file -------------------------------------------------------------------------------------------------
 
 
 def encode(results: Results, extra: Mapping[str, object] | None = None) -> bytes:

@@ -65,7 +65,8 @@ def check_environment(task: Task, *, steps: int = 200) -> SeedCheck:
     with _checked(task) as environment:
         observation_size(task, environment.observation_space)
         actions_of(task, environment.action_space)
-        taken = _random_actions(environment.action_space, steps)
+        environment.action_space.seed(SEEDS[0])
+        taken = [environment.action_space.sample() for _ in range(steps)]
         first = _episode(environment, SEEDS[0], taken)
         again = _episode(environment, SEEDS[0], taken)
         other = _episode(environment, SEEDS[1], taken[::-1])
@@ -97,11 +98,6 @@ def _checked(task: Task) -> Generator[Any]:
     finally:
         with contextlib.suppress(Exception):
             environment.close()
-
-
-def _random_actions(space: Any, steps: int) -> list[Any]:
-    space.seed(SEEDS[0])
-    return [space.sample() for _ in range(steps)]
 
 
 def _episode(environment: Any, seed: int, actions: list[Any]) -> Trajectory:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clipup.engines import Outcomes, Task
+from clipup.executors import scheduler
 from clipup.executors.jobs import (
     BlockSums,
     CenterEvaluation,
@@ -21,18 +22,7 @@ from clipup.executors.jobs import (
     Result_co,
     WorkerDescription,
 )
-from clipup.executors.scheduler import (
-    Action,
-    AnyJob,
-    Assign,
-    Assignment,
-    Dismiss,
-    Event,
-    Publish,
-    Scheduler,
-    Stop,
-    Warn,
-)
+from clipup.executors.scheduler import Action, AnyJob, Assignment, Event, Scheduler
 from clipup.executors.work_queue import RangeRule
 from clipup.policies import Statistics
 from clipup.searches.protocol import Batch, BlockSum, FloatArray
@@ -183,15 +173,15 @@ class DistributedExecutor:
     def _perform(self, actions: Sequence[Action]) -> None:
         for action in actions:
             match action:
-                case Publish(number, job):
+                case scheduler.Publish(number, job):
                     self._transport.publish(number, job)
-                case Assign(worker, assignment):
+                case scheduler.Assign(worker, assignment):
                     self._transport.assign(worker, assignment)
-                case Dismiss(worker, reason):
+                case scheduler.Dismiss(worker, reason):
                     self._transport.dismiss(worker, reason)
-                case Warn(message):
+                case scheduler.Warn(message):
                     _logger.warning("%s", message)
-                case Stop(error):
+                case scheduler.Stop(error):
                     raise error
 
 

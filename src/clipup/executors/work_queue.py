@@ -45,7 +45,7 @@ class Span:
 
 
 class WorkQueue(Generic[ResultT]):
-    """The indices ``start … stop - 1``, handed out in spans. `extend` adds more.
+    """The indices ``start … stop - 1``, handed out in spans. `extend` adds more. `unfinished` have no result yet.
 
     An index is given up when `tries` workers were lost on it alone. Spans have a multiple of `step` indices where
     possible: 2 keeps mirrored pairs together, whose noise is then made once.
@@ -57,31 +57,21 @@ class WorkQueue(Generic[ResultT]):
         self._waiting: list[Span] = []  # a heap with the lowest index first, so that lost spans run again at once
         self._running: dict[int, Span] = {}
         self._done: dict[int, tuple[int, ResultT]] = {}
-        self._stop = start
-        self._unfinished = 0
+        self.stop = start
+        self.unfinished = 0
         self.extend(stop)
-
-    @property
-    def stop(self) -> int:
-        """The index after the last one."""
-        return self._stop
 
     @property
     def waiting(self) -> int:
         """How many indices wait for a worker."""
         return sum(len(span) for span in self._waiting)
 
-    @property
-    def unfinished(self) -> int:
-        """How many indices have no result yet, waiting or running."""
-        return self._unfinished
-
     def extend(self, stop: int) -> None:
         """Add the indices from the end of the queue to ``stop - 1``."""
-        if self._stop < stop:
-            heapq.heappush(self._waiting, Span(self._stop, stop))
-            self._unfinished += stop - self._stop
-            self._stop = stop
+        if self.stop < stop:
+            heapq.heappush(self._waiting, Span(self.stop, stop))
+            self.unfinished += stop - self.stop
+            self.stop = stop
 
     def take(self, size: int) -> Span | None:
         """Return the next span, of at most `size` indices; None if nothing is waiting."""
@@ -99,7 +89,7 @@ class WorkQueue(Generic[ResultT]):
         """Store the result of the running span that begins at `start`."""
         span = self._running.pop(start)
         self._done[start] = (span.stop, result)
-        self._unfinished -= len(span)
+        self.unfinished -= len(span)
 
     def give_back(self, start: int) -> None:
         """Let another worker have a span that no worker has begun."""

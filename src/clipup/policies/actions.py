@@ -75,15 +75,8 @@ class Actions:
         cls, low: NDArray[np.floating], high: NDArray[np.floating], *, rescale: bool = False, dtype: str = "float32"
     ) -> Actions:
         """Return the actions of a box with these bounds."""
-        return cls(
-            "box",
-            int(low.size),
-            tuple(float(value) for value in low.ravel()),
-            tuple(float(value) for value in high.ravel()),
-            tuple(low.shape),
-            rescale,
-            dtype=dtype,
-        )
+        lowest, highest = (tuple(float(value) for value in bounds.ravel()) for bounds in (low, high))
+        return cls("box", int(low.size), lowest, highest, tuple(low.shape), rescale, dtype=dtype)
 
     @classmethod
     def discrete(cls, choices: int, *, start: int = 0, dtype: str = "int64") -> Actions:

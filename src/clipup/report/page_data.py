@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from clipup.report.commands import repeat_command, train_command
 from clipup.report.groups import RunGroup, group_runs, setting_rows
@@ -83,10 +83,7 @@ def group_data(groups: Sequence[RunGroup]) -> PageData:
     """The groups and their settings."""
     return {
         "groups": [{"label": group.label, "runs": list(group.members)} for group in groups],
-        "settings": [
-            {"name": row.name, "help": row.help, "values": list(row.values), "differs": row.differs}
-            for row in setting_rows(groups)
-        ],
+        "settings": [asdict(row) for row in setting_rows(groups)],
     }
 
 

@@ -319,13 +319,9 @@ def read_results(path: Path) -> Results:
 
 def _group(entry: Mapping[str, object]) -> GroupResult:
     runs = cast("list[dict[str, object]]", entry["runs"])
-    return GroupResult(
-        name=str(entry["name"]),
-        label=str(entry["label"]),
-        settings=str(entry["settings"]),
-        run_names=tuple(str(name) for name in cast("list[object]", entry["run_names"])),
-        runs=tuple(_run(run) for run in runs),
-    )
+    names = tuple(str(name) for name in cast("list[object]", entry["run_names"]))
+    name, label, settings = (str(entry[field]) for field in ("name", "label", "settings"))
+    return GroupResult(name, label, settings, names, tuple(_run(run) for run in runs))
 
 
 def _run(entry: Mapping[str, object]) -> RunResult:

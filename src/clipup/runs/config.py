@@ -248,11 +248,8 @@ CHANGEABLE = frozenset(RunChanges.__annotations__)
 def identity(config: RunConfig) -> dict[str, object]:
     """The settings that decide a run's results and are not the default, so that a setting added later changes none."""
     defaults = config_values(RunConfig(env=config.env))
-    found: dict[str, object] = {"env": config.env}
-    for name, value in config_values(config).items():
-        if name not in CHANGEABLE and value != defaults[name]:
-            found[name] = value
-    return found
+    changed = {name: value for name, value in config_values(config).items() if value != defaults[name]}
+    return {"env": config.env, **{name: value for name, value in changed.items() if name not in CHANGEABLE}}
 
 
 def differences(before: RunConfig, now: RunConfig) -> list[str]:

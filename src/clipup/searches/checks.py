@@ -33,9 +33,6 @@ def is_whole(value: object) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-# -- arguments --------------------------------------------------------------------------------------------------------
-
-
 def initial_center(dimension: int | None, center: ArrayLike | None) -> FloatArray:
     """Return the start: the caller's numbers as a float32 vector, or zeros."""
     if dimension is not None and (not is_whole(dimension) or dimension < 1):
@@ -105,9 +102,6 @@ def check_optimizer(
     return optimizer
 
 
-# -- what is told, and the next step ----------------------------------------------------------------------------------
-
-
 def check_told(fitnesses: ArrayLike, asked: int) -> Vector:
     """Return the fitnesses of the `asked` candidates as a float64 vector, or refuse them."""
     if asked == 0:
@@ -129,9 +123,6 @@ def check_reach(center: Vector, stdev: Vector, generation: int) -> None:
             f"the search would leave the range of float32 at coordinate {int(np.argmax(reach))} "
             f"(generation {generation}); lower max_speed, or the step size of the optimizer"
         )
-
-
-# -- saved states -----------------------------------------------------------------------------------------------------
 
 
 def plain_state(kind: str, state: Mapping[str, StateValue]) -> State:

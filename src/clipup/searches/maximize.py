@@ -170,13 +170,6 @@ def optimize(
 
 def _summary(search: Search, finite: Vector, sign: float) -> GenerationSummary:
     figures = search.figures()
-    return GenerationSummary(
-        generation=search.generation,
-        best=sign * float(finite.max()) if finite.size else math.nan,
-        mean=sign * float(finite.mean()) if finite.size else math.nan,
-        speed=figures.speed,
-        clipped=figures.clipped,
-        gradient_norm=figures.gradient_norm,
-        stdev_norm=figures.stdev_norm,
-        nonfinite=figures.nonfinite,
-    )
+    best, mean = (float(finite.max()), float(finite.mean())) if finite.size else (math.nan, math.nan)
+    step = (figures.speed, figures.clipped, figures.gradient_norm, figures.stdev_norm, figures.nonfinite)
+    return GenerationSummary(search.generation, sign * best, sign * mean, *step)

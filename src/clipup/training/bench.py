@@ -145,18 +145,9 @@ def measure(contest: Contest, *, seconds: float = 4.0, repeats: int = 3) -> Spee
         pairs = [(contest.simulator(seconds), contest.ours(seconds)) for _ in range(repeats + 1)][1:]  # one to warm up
     finally:
         contest.close()
-    return Speed(
-        contest.label,
-        contest.engine.name,
-        contest.engine.reason,
-        contest.network.describe(),
-        contest.network.parameter_count,
-        contest.population_size,
-        contest.lanes,
-        contest.threads,
-        statistics.median(pair[0] for pair in pairs),
-        statistics.median(pair[1] for pair in pairs),
-        statistics.median(pair[1] / pair[0] for pair in pairs),
-        repeats,
-        contest.interactions,
-    )
+    engine = (contest.engine.name, contest.engine.reason)
+    policy = (contest.network.describe(), contest.network.parameter_count)
+    sizes = (contest.population_size, contest.lanes, contest.threads)
+    simulator, ours = (statistics.median(pair[side] for pair in pairs) for side in (0, 1))
+    ratio = statistics.median(pair[1] / pair[0] for pair in pairs)
+    return Speed(contest.label, *engine, *policy, *sizes, simulator, ours, ratio, repeats, contest.interactions)

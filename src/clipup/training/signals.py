@@ -44,10 +44,6 @@ class Interruption:
             signal.signal(number, handler)  # pyright: ignore[reportArgumentType]
         self._previous.clear()
 
-    def stop(self) -> None:
-        """Ask the run to stop, as SIGINT would, from another thread or a callback."""
-        self.signal = self.signal or signal.SIGINT
-
     @contextlib.contextmanager
     def allowed(self) -> Generator[None]:
         """Within this block a signal raises `Interrupted` at once; elsewhere it is only noted."""

@@ -9,7 +9,6 @@ import time
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clipup.engines import Outcomes
 from clipup.errors import FileFault
@@ -72,16 +71,9 @@ class Trainer:
 
     def run(self) -> Status:
         """Train until a limit is reached, the target is met, or a signal comes; leave everything saved."""
-        info = RunInfo(
-            self.config,
-            self._storage.path,
-            self.generation,
-            self._network.describe(),
-            self._network.parameter_count,
-            self._engine.name,
-            self._engine.reason,
-            self._executor.place,
-        )
+        policy = (self._network.describe(), self._network.parameter_count)
+        engine = (self._engine.name, self._engine.reason)
+        info = RunInfo(self.config, self._storage.path, self.generation, *policy, *engine, self._executor.place)
         status = self._status("failed", "an error")
         try:
             self._trackers.begin(info)
@@ -193,7 +185,8 @@ class Trainer:
             self._trackers.message(f"warning: {failed}, {noun} {first.index}: {first.message}")
 
     def _record(self, outcomes: Outcomes, score: Score | None) -> Record:
-        figures, fitness = dataclasses.asdict(self._search.figures()), _finite(outcomes.fitness)
+        figures, fitness = dataclasses.asdict(self._search.figures()), outcomes.fitness
+        fitness = fitness[np.isfinite(fitness)]
         figures["gradient_norm"] = math.nan if figures["gradient_norm"] is None else figures["gradient_norm"]
         interactions, wanted = int(outcomes.interactions.sum()), self.config.interactions
         best = max(self._state.best, float(fitness.max(initial=-math.inf)))
@@ -238,10 +231,6 @@ class Trainer:
             score_standard_error=_finite_or_none(score.standard_error if score else None),
             engine=self._engine.name,
         )
-
-
-def _finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return values[np.isfinite(values)]
 
 
 def _finite_or_none(value: float | None) -> float | None:

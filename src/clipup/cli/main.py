@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import logging
 import os
 import sys
+from collections.abc import Generator
 
 from clipup import __version__
 from clipup.cli.arguments import OneLineParser
@@ -27,7 +30,8 @@ def main(words: list[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show ± shows something else
     try:
-        return _dispatch(words)
+        with _messages(quiet="--quiet" in words):
+            return _dispatch(words)
     except (Diverged, EnvironmentFault) as error:
         return _complain(error, RUN_FAILED)
     except BrokenPipeError:
@@ -41,6 +45,29 @@ def main(words: list[str] | None = None) -> int:
         return RUN_FAILED
     except KeyboardInterrupt as error:
         return int(getattr(error, "exit_code", 130))
+
+
+class _Messages(logging.Handler):
+    """Writes what the library says to standard error as it is now: a live display shows it above its table."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.write(record.getMessage() + "\n")
+            sys.stderr.flush()
+
+
+@contextlib.contextmanager
+def _messages(*, quiet: bool) -> Generator[None]:
+    """Show the library's messages, such as that something is being compiled; only warnings with `quiet`."""
+    logger, handler = logging.getLogger("clipup"), _Messages()
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.WARNING if quiet else logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
 
 
 def _dispatch(words: list[str]) -> int:

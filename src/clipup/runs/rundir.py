@@ -35,6 +35,8 @@ class Status:
     score: float | None = None
     score_standard_error: float | None = None
     engine: str = ""
+    arithmetic_changed_at: int = 0
+    """The generation up to which another version of clipup computed with other roundings; 0 if none did."""
 
 
 class RunDirectory:

@@ -22,9 +22,7 @@ def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--best", action="store_true", help="the best evaluated policy of a run, not the newest")
     group = add_env_options(parser)
     group.add_argument("--env", metavar="ENV", help="use this environment instead of the one it was trained on")
-    group.add_argument(
-        "--engine", metavar="|".join(ENGINES), help="what runs the environment (default: as in training)"
-    )
+    group.add_argument("--engine", metavar="|".join(ENGINES), help="what runs it (default: as in training)")
     group.add_argument("--import", dest="imports", metavar="MODULE", action="append", default=[],
                        help="module that the environment named in the file may import")  # fmt: skip
 

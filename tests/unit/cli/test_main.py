@@ -14,7 +14,7 @@ def test_help_lists_every_command_and_each_explains_itself_with_examples(capsys)
     assert main(["--help"]) == 0
     overview = capsys.readouterr().out
     for command in COMMANDS:
-        assert f"  {command.name} " in overview
+        assert f"  {command} " in overview
     for name in ("train", "resume", "evaluate", "record", "export", "envs", "runs", "bench"):
         with pytest.raises(SystemExit) as ended:
             main([name, "--help"])
@@ -72,7 +72,7 @@ def test_train_has_a_flag_for_every_setting(capsys):
         (["report", "."], "no run in there"),
         (["diagnose", "."], "no run in there"),
         (["report", __file__], "no such directory"),
-        (["reproduce", "--page", "page.md", "--results", "."], "no result file"),
+        (["reproduce", "--page", "page.md", "--results", "."], "contains no result file"),
     ],
 )
 def test_whatever_is_wrong_is_one_line_and_exit_code_2(words, expected, capsys, tmp_path, monkeypatch):

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import clipup
-import clipup.engines
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
@@ -58,8 +57,6 @@ def test_the_example_of_the_readme_finds_the_optimum(capsys: pytest.CaptureFixtu
 
 
 def test_the_examples_of_the_page_about_engines_run(capsys: pytest.CaptureFixture[str]) -> None:
-    if not hasattr(clipup.engines, "Rollout"):
-        pytest.skip("the page describes the engines after the merge; remove this then")
     names: dict[str, object] = {}
     for block in code_blocks("docs/engines.md"):
         exec(compile(block, "engines.md", "exec"), names)
@@ -83,7 +80,6 @@ def test_the_score_of_the_stool_is_that_of_its_evaluation() -> None:
     assert shown in (ROOT / "docs/tasks.md").read_text("utf-8")
 
 
-@pytest.mark.xfail(reason="names files of branches that are not merged yet; remove this mark then", strict=False)
 def test_every_file_that_the_map_for_newcomers_names_exists() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     named = {path for path in re.findall(r"(?<![\w./])(?:[\w.-]+/)+(?:[\w-]+\.\w+)?", text) if ".venv" not in path}

@@ -1,7 +1,8 @@
 """Machine code kept on disk, beside the user's other caches.
 
 A file holds one line of JSON and the object code. It is replaced whole and carries a digest, so a damaged one is
-noticed and made anew. Where the directory cannot be written, code is compiled again in each process.
+noticed and made anew. A file that another user could have written is not used. Where the directory cannot be written,
+code is compiled again in each process.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ def read(key: str) -> ObjectCode | None:
     """Return the code kept under `key`; None where there is none, or where it cannot be used."""
     try:
         path = directory() / f"{key}.code"
-        if path.stat().st_size > _LARGEST:
+        status = path.stat()
+        if status.st_size > _LARGEST or not _is_ours(status):
             return None
         header, _, code = path.read_bytes().partition(b"\n")
         fields = cast("dict[str, Any]", json.loads(header))
@@ -71,7 +73,7 @@ def write(key: str, compiled: ObjectCode) -> bool:
     }
     try:
         place = directory()
-        place.mkdir(parents=True, exist_ok=True)
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f"{key}.", suffix=".part", dir=place)
         try:
             with os.fdopen(handle, "wb") as file:
@@ -84,6 +86,13 @@ def write(key: str, compiled: ObjectCode) -> bool:
     except (OSError, RuntimeError):
         return False
     return True
+
+
+def _is_ours(status: os.stat_result) -> bool:
+    """Return whether nobody but this user can have written a file: it holds code that will be run."""
+    if not hasattr(os, "getuid"):
+        return True  # Windows keeps such directories to their user
+    return status.st_uid == os.getuid() and not status.st_mode & 0o022
 
 
 def _digest(code: bytes, entry: str, externals: list[str]) -> str:

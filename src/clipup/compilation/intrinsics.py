@@ -27,15 +27,17 @@ def take_next(_typing, counter):
 
 
 @intrinsic
-def is_set(_typing, flag):
-    """Return whether a vector of one int64 is not zero now. The load is atomic, so a loop cannot keep an old value."""
+def present(_typing, number):
+    """Return the number in a vector of one int64 as it is now: a loop cannot keep an old value.
+
+    What another thread wrote before that number is seen too.
+    """
 
     def generate(context, builder, signature, arguments):
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        value = builder.load_atomic(array.data, "monotonic", 8)
-        return builder.icmp_signed("!=", value, ir.Constant(_WORD, 0))
+        return builder.load_atomic(array.data, "acquire", 8)
 
-    return types.boolean(flag), generate
+    return types.int64(number), generate
 
 
 @intrinsic

@@ -109,7 +109,7 @@ def load(
         made = _link(found, codegen, compiled=False)
     if made is None:
         began = time.monotonic()
-        _log.info("compiling %s (once: the result is kept in %s)", label, cache.directory())
+        _log.warning("compiling %s for this machine, once: it takes some seconds", label)
         compiled = _compile(function, wanted, codegen)
         if compiled.code and not cache.write(key, compiled):
             _log.warning("cannot write to %s: %s will be compiled again", cache.directory(), label)

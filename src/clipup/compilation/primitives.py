@@ -20,9 +20,9 @@ def take_next(counter: Any) -> int:
 
 
 @primitive
-def is_set(flag: Any) -> bool:
-    """Return whether a vector of one int64 is not zero now, whatever it was a moment ago."""
-    return bool(flag[0] != 0)
+def present(number: Any) -> int:
+    """Return the number in a vector of one int64 as it is now, whatever it was a moment ago."""
+    return int(number[0])
 
 
 @primitive

@@ -36,6 +36,8 @@ class Status:
     score: float | None = None
     score_standard_error: float | None = None
     engine: str = ""
+    arithmetic_changed_at: int = 0
+    """The generation up to which another version of clipup computed with other roundings; 0 if none did."""
 
 
 class RunDirectory:
@@ -101,10 +103,8 @@ class RunDirectory:
             raise FileFault.of(self.path, "written", error) from error
         if not self.exists():
             raise RunExists(f"{self.path} already holds files that are not a run's; choose another --run")
-        raise RunExists(
-            f"{self.path} already exists; go on with it: clipup resume {self.path}{self._import_flag()}, "
-            "or choose another --run"
-        )
+        resume = f"clipup resume {self.path}{self._import_flag()}"
+        raise RunExists(f"{self.path} already exists; go on: {resume}, or choose another --run")
 
     def _import_flag(self) -> str:
         try:

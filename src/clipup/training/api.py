@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
 
+from clipup.engines import Task, registry
 from clipup.engines.compiled import named
 from clipup.engines.compiled.task import ArrayTask, MujocoTask
 from clipup.engines.task import Environment
@@ -17,7 +18,7 @@ from clipup.errors import FileFault, InvalidArgument, RunBusy, RunExists
 from clipup.executors import make_executor
 from clipup.policies import Policy
 from clipup.runs import rundir
-from clipup.runs.checkpoint import list_checkpoints
+from clipup.runs.checkpoint import decode_checkpoint, list_checkpoints
 from clipup.runs.config import CHANGEABLE, RunConfig, check_name, differences
 from clipup.runs.keywords import RunChanges, RunSettings
 from clipup.runs.records import Record, read_records
@@ -222,7 +223,22 @@ def proceed(
             directory.write_config(config)
         return storage
 
-    return _run(config, directory, store, trackers, maker)
+    return _run(config, directory, store, trackers, maker, engine=engine_of(directory, make_task(config, maker)))
+
+
+def engine_of(directory: RunDirectory, task: Task) -> str:
+    """The engine that the run goes on with: the one that it was made with, which "auto" may mean no longer."""
+    if task.engine != registry.AUTO:
+        return task.engine
+    for _, path in list_checkpoints(directory.checkpoints_path):
+        try:
+            kept = decode_checkpoint(path.read_bytes(), str(path)).counters.get("engine")
+        except (FileFault, OSError):
+            continue  # `newest_checkpoint` says so, or raises
+        before = registry.engine_before(task) if kept is None else str(kept)
+        usable = before in registry.names() and registry.entry(before).refusal(task) is None
+        return before if usable else registry.AUTO  # which the trainer then compares with the checkpoint
+    return registry.AUTO
 
 
 def _run(
@@ -231,11 +247,13 @@ def _run(
     store: Callable[[], Storage],
     trackers: Sequence[Tracker],
     maker: Environment | None,
+    engine: str | None = None,
 ) -> TrainingResult:
     path = directory.path if directory is not None else None
     everyone = [*trackers, *make_trackers(config, path)]
+    task = make_task(config, maker)
     executor = make_executor(
-        make_task(config, maker),
+        task if engine is None else dataclasses.replace(task, engine=engine),
         config.policy,
         collect_moments=config.normalize,
         lanes=config.lanes,
@@ -255,7 +273,7 @@ def _run(
             directory.close()
     records = tuple(trainer.records) if directory is None else tuple(read_records(directory.records_path))
     outcome = dataclasses.asdict(status)
-    del outcome["engine"]
+    del outcome["engine"], outcome["arithmetic_changed_at"]
     result = TrainingResult(policy=trainer.policy, records=records, path=path, config=config, **outcome)
     if interruption.signal is not None and status.state == "interrupted":
         raise RunInterrupted(result, EXIT_CODES[interruption.signal])

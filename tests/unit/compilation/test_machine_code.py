@@ -94,6 +94,15 @@ def test_code_that_needs_an_unknown_name_is_compiled_anew(monkeypatch: Any) -> N
     assert load().compiled
 
 
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="Windows has other permissions")
+def test_a_file_that_others_can_write_is_not_used(monkeypatch: Any) -> None:
+    load()
+    (path,) = cache.directory().glob("*.code")
+    path.chmod(0o666)
+    monkeypatch.setattr(machine_code, "_loaded", {})
+    assert load().compiled
+
+
 def test_a_directory_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: Any, caplog: Any) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a directory")

@@ -35,15 +35,16 @@ class BareKernel:
         self._task = task
         indices = np.arange(min(count, RECORDED_EPISODES))
         self._seeds = np.array(uint32(seed_words(0, "candidate", epoch=0, stream="evaluation", indices=indices)))
-        plain = machine_code.is_disabled()
+        plain, name = machine_code.is_disabled(), f"the physics of {task.name}"
         self._simulators: simulators.Simulators
         if isinstance(task, MujocoTask):
             stripped = dataclasses.replace(
                 task, observation_size=1, observe=_observe_nothing, reward=_pay_nothing, terminated=None, before=None,
-                post_constraint=False, name=f"the physics of {task.name}",
+                post_constraint=False, name=name,
             )  # fmt: skip
             self._simulators = simulators.MujocoSimulators(stripped, threads, plain=plain, make=make_replay)
         else:
+            task = dataclasses.replace(task, name=name)
             self._simulators = simulators.ArraySimulators(task, threads, plain=plain, make=make_replay)
 
     def steps_per_second(self, actor: Actor, parameters: NDArray[np.float32], seconds: float) -> float:
@@ -74,14 +75,15 @@ class BareKernel:
             other: Any = mujoco_world.mujoco().MjData(one)
             physics = mujoco_world.plain_physics(task, one)
             world = mujoco_world.make_world(task, physics, discrete=actions.kind == "discrete")
+            start = mujoco_world.start_of(task, one, seed).reshape(1, 1, -1)
         else:
             one, other = np.zeros(task.state_size), np.zeros(STATE_WORDS, np.uint64)
-            world = array_world.make_world(task, lambda _: task.options)
+            world, start = array_world.make_world(task, lambda _: task.options), np.zeros((1, 1, 1))
         numbers = _numbers(task)
         job = SimpleNamespace(
             memory=np.zeros((1, self._simulators.memory_size)),
             observation=np.zeros((1, task.observation_size)),
-            starts=self._simulators.starts(seeds),
+            starts=start,
             seeds=seeds,
             random=np.zeros((1, STATE_WORDS), np.uint64),
             options=None,
@@ -112,6 +114,7 @@ class BareKernel:
         return Job(
             stop=np.zeros(1, np.int64),
             following=np.zeros(1, np.int64),
+            ready=np.zeros(1, np.int64),
             current=np.full(slots, -1, np.int64),
             numbers=_numbers(task, width=recorded[0].shape[1]),
             parameters=actions,
@@ -132,7 +135,7 @@ class BareKernel:
             moment_m2=np.zeros((1, 1)),
             options=words.option_words(task.options),
             seeds=seeds,
-            starts=self._simulators.starts(seeds),
+            starts=np.zeros((rows, 1, self._simulators.start_size)),
             random=np.zeros((slots, STATE_WORDS), np.uint64),
             calls=self._simulators.calls,
         )

@@ -75,7 +75,6 @@ class CompiledEngine(Engine):
         if not isinstance(network, Network):
             raise InvalidArgument(f"the compiled engine runs feed-forward networks only, got {network.describe()}")
         size, slots, sizes = self.observation_size, self._simulators.slots, layer_sizes(network)
-        seeds = self._seeds(rollout)
         kept = rows if rollout.collect_moments else 1  # rows to point at where no moments are collected
         statistics = rollout.statistics
         numbers = np.zeros(9, np.int64)
@@ -91,6 +90,7 @@ class CompiledEngine(Engine):
         return Job(
             stop=np.zeros(1, np.int64),
             following=np.zeros(1, np.int64),
+            ready=np.zeros(1, np.int64),
             current=np.full(slots, -1, np.int64),
             numbers=numbers,
             parameters=rollout.parameters,
@@ -110,8 +110,8 @@ class CompiledEngine(Engine):
             moment_mean=np.zeros((kept, size)),
             moment_m2=np.zeros((kept, size)),
             options=words.option_words(self.compiled.options),
-            seeds=seeds,
-            starts=self._simulators.starts(seeds),
+            seeds=self._seeds(rollout),
+            starts=np.zeros((rows, task.episodes, self._simulators.start_size)),
             random=np.zeros((slots, STATE_WORDS), np.uint64),
             calls=self._simulators.calls,
         )

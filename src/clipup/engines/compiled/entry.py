@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 
 from clipup.compilation import machine_code
 from clipup.engines.compiled import NAME, named, rendering
 from clipup.engines.compiled.bare import BareKernel
 from clipup.engines.compiled.engine import CompiledEngine
+from clipup.engines.compiled.mujoco_batch import QuietLog
+from clipup.engines.compiled.mujoco_world import library
 from clipup.engines.compiled.task import ArrayTask, CompiledTask, MujocoTask
 from clipup.engines.compiled.tasks import BUILT_IN, classic
 from clipup.engines.compiled.tasks import task as built_in
 from clipup.engines.gymnasium import rendering as gymnasium_rendering
-from clipup.engines.protocol import EngineEntry, is_installed
+from clipup.engines.protocol import EngineEntry, is_installed, library_version
 from clipup.engines.rendering import Episode
 from clipup.engines.task import Task
 from clipup.errors import BrokenTask, ClipUpError, InvalidArgument, MissingDependency, UnknownEnvironment
@@ -20,13 +23,15 @@ from clipup.policies import Policy
 from clipup.processors import available_threads
 
 WITHOUT_MUJOCO = frozenset(entry.id for entry in classic.TASKS)
+OLDEST_MUJOCO = (3, 17)
+"""The first version with ``mjb_apply``, which catches MuJoCo's errors."""
 
 
 class CompiledEntry(EngineEntry):
     """Machine code: whole episodes of the tasks that clipup knows itself, on threads of this process."""
 
     name = NAME
-    title = "The compiled engine"
+    title = "the compiled engine"
     summary = "runs whole episodes of MuJoCo and classic control in machine code, on threads"
     preferred_candidates = 8  # an evaluation starts threads, which costs as much as a few short episodes
     own_threads = True
@@ -53,6 +58,9 @@ class CompiledEntry(EngineEntry):
             return UnknownEnvironment(f"the compiled engine has no {task.env}")
         for module, extra in _missing(own or str(task.env)).items():
             return MissingDependency.of(module, extra=extra)
+        if "mujoco" in _needed(own or str(task.env)) and _version("mujoco") < OLDEST_MUJOCO:
+            oldest = ".".join(map(str, OLDEST_MUJOCO))
+            return InvalidArgument(f"the compiled engine needs MuJoCo {oldest} or newer: pip install -U mujoco")
         if task.reward_terms is not None:
             return InvalidArgument("the compiled engine does not tell the terms of a reward (reward_terms)")
         if task.env_options:
@@ -66,6 +74,16 @@ class CompiledEntry(EngineEntry):
         """Return the engine, which has no lanes."""
         return CompiledEngine(task, _compiled(task), threads=threads or available_threads(), reason=reason)
 
+    def version(self, env: str) -> str:
+        """Return MuJoCo's version, or clipup's own where no MuJoCo takes part.
+
+        Nothing is imported, so a task of one's own that is only named may have either: "" stands for that.
+        """
+        if ":" in env:
+            return ""
+        distribution = "clipup" if env in WITHOUT_MUJOCO else "mujoco"
+        return library_version(distribution) if is_installed(distribution) else ""
+
     def libraries(self, task: Task) -> Mapping[str, str] | None:
         """Return Numba and, for a MuJoCo task, MuJoCo and Gymnasium, which has the model; None for other tasks.
 
@@ -73,7 +91,9 @@ class CompiledEntry(EngineEntry):
         """
         if isinstance(task.env, MujocoTask | ArrayTask):
             return _needed(task.env)
-        return _needed(task.env) if isinstance(task.env, str) and task.env in BUILT_IN else None
+        if not isinstance(task.env, str) or task.env not in BUILT_IN:
+            return None
+        return None if set(task.env_options) - set(BUILT_IN[task.env].defaults) else _needed(task.env)
 
     def bare_simulator(self, task: Task, *, count: int, threads: int) -> BareKernel:
         """Return a loop over recorded actions: nothing but physics, in machine code, on as many threads."""
@@ -94,7 +114,7 @@ class CompiledEntry(EngineEntry):
     def play(self, policy: Policy, task: Task, *, seed: int, episode: int) -> Episode:
         """Render an episode: in MuJoCo itself, by the task's own function, or in Gymnasium's environment."""
         if _own(task) is not None:
-            return rendering.play(policy, task, _compiled(task), seed=seed, episode=episode)
+            return rendering.play(policy, _compiled(task), seed=seed, episode=episode)
         return gymnasium_rendering.play(policy, task, seed=seed, episode=episode)
 
 
@@ -109,7 +129,10 @@ def _own(task: Task) -> CompiledTask | None:
 
 def _compiled(task: Task) -> CompiledTask:
     own = _own(task)
-    return built_in(str(task.env), task.env_options) if own is None else named.with_options(own, task.env_options)
+    if own is not None:
+        return named.with_options(own, task.env_options)
+    with _quiet(str(task.env)):
+        return built_in(str(task.env), task.env_options)
 
 
 def _needed(task: str | CompiledTask) -> dict[str, str]:
@@ -117,6 +140,15 @@ def _needed(task: str | CompiledTask) -> dict[str, str]:
     if isinstance(task, str) and task not in WITHOUT_MUJOCO:
         found |= {"mujoco": "train", "gymnasium": "train"}
     return found | {"mujoco": "train"} if isinstance(task, MujocoTask) else found
+
+
+def _quiet(env: str) -> AbstractContextManager[object]:
+    """Return a context in which MuJoCo does not print, and writes no file, about a model of Gymnasium's."""
+    return nullcontext() if env in WITHOUT_MUJOCO else QuietLog(library())
+
+
+def _version(distribution: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in library_version(distribution).split(".")[:2] if part.isdecimal())
 
 
 def _missing(task: str | CompiledTask) -> dict[str, str]:

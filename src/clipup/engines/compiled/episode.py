@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clipup.compilation.primitives import is_set, take_next
+from clipup.compilation.primitives import present, take_next
 from clipup.policies.compiled import (
     arrange_one,
     bound_one,
@@ -34,8 +34,8 @@ class Job(NamedTuple):
 
     Attributes
     ----------
-    stop, following
-        One number each: whether to give up, and the next candidate to be run.
+    stop, following, ready
+        One number each: whether to give up, the next candidate to be run, and how many have their starts.
     current
         For each slot the candidate that it runs, or -1.
     numbers
@@ -62,6 +62,7 @@ class Job(NamedTuple):
 
     stop: NDArray[np.int64]
     following: NDArray[np.int64]
+    ready: NDArray[np.int64]
     current: NDArray[np.int64]
     numbers: NDArray[np.int64]
     parameters: NDArray[np.float32]
@@ -141,7 +142,7 @@ def make_candidate(world: World) -> Callable[..., None]:
             total = 0.0
             steps = 0
             while steps < numbers[LIMIT]:
-                if is_set(job.stop):
+                if present(job.stop) != 0:
                     return
                 if not normalize_one(observation, job.mean, job.scale, values[0]) or not forward_one(
                     arranged, sizes, has_bias, is_relu, values
@@ -179,10 +180,13 @@ def make_slot(candidate: Callable[..., None]) -> Callable[..., None]:
 
     def run_slot(job: Any, slot: int, one: Any, other: Any) -> None:
         rows = job.parameters.shape[0]
-        while not is_set(job.stop):
+        while present(job.stop) == 0:
             row = take_next(job.following)
             if row >= rows:
                 break
+            while present(job.ready) <= row:  # Python is some microseconds behind
+                if present(job.stop) != 0:
+                    return
             job.current[slot] = row
             try:
                 candidate(job, slot, row, one, other)

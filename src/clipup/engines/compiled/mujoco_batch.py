@@ -19,6 +19,12 @@ class _Configuration(ctypes.Structure):
     _fields_ = (("nthread", ctypes.c_int), ("persistent", ctypes.c_bool))
 
 
+def require_batches(library: Any) -> None:
+    """Raise `InvalidArgument` where this MuJoCo is too old."""
+    if not hasattr(library, "mjb_apply"):
+        raise InvalidArgument("the compiled engine needs MuJoCo 3.17 or newer: pip install -U mujoco")
+
+
 class MujocoBatch:
     """Threads with one simulator each.
 
@@ -35,8 +41,7 @@ class MujocoBatch:
     """
 
     def __init__(self, library: Any, model: Any, threads: int, *, own_models: bool = False) -> None:
-        if not hasattr(library, "mjb_apply"):
-            raise InvalidArgument("the compiled engine needs MuJoCo 3.17 or newer: pip install -U mujoco")
+        require_batches(library)
         self._library = library
         library.mjb_makeBatch.restype = ctypes.c_void_p
         library.mjb_makeBatch.argtypes = (ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int)
@@ -84,23 +89,31 @@ class MujocoBatch:
             self._library.mjb_deleteBatch(batch)
 
 
-def _ignore(message: int) -> None:
-    pass
-
-
-_SILENCE = _LOG_HANDLER(_ignore)
-
-
 class QuietLog:
-    """While entered, MuJoCo neither prints its warnings nor writes them to a file; the engine reads their counts."""
+    """While entered, MuJoCo neither prints its warnings nor writes them to a file; `messages` keeps the first of them.
+
+    The engine reads the counts of warnings that a simulation had; what is said on loading a model goes to the log.
+    """
 
     def __init__(self, library: Any) -> None:
-        self._set = library.mju_setLogHandler
-        self._set.restype, self._set.argtypes = ctypes.c_void_p, (ctypes.c_void_p,)
+        self.messages: list[str] = []
+        # Older versions have other ways, and print.
+        self._set: Any = getattr(library, "mju_setLogHandler", None)
+        if self._set is not None:
+            self._set.restype, self._set.argtypes = ctypes.c_void_p, (ctypes.c_void_p,)
+        self._handler = _LOG_HANDLER(self._keep)
         self._previous: int | None = None
 
-    def __enter__(self) -> None:
-        self._previous = self._set(ctypes.cast(_SILENCE, ctypes.c_void_p))
+    def _keep(self, message: int) -> None:
+        if len(self.messages) < 10:
+            subject = ctypes.string_at(message + 8)  # after two numbers of four bytes: level and topic
+            self.messages.append(" ".join(subject.decode(errors="replace").split()))
+
+    def __enter__(self) -> QuietLog:
+        if self._set is not None:
+            self._previous = self._set(ctypes.cast(self._handler, ctypes.c_void_p))
+        return self
 
     def __exit__(self, *_: object) -> None:
-        self._set(self._previous)
+        if self._set is not None:
+            self._set(self._previous)

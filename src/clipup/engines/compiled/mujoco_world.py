@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, cast
+
+import numpy as np
 
 from clipup.compilation.functions import attribute_names, plain
 from clipup.compilation.primitives import call_pair, load_int32
@@ -14,8 +17,11 @@ from clipup.compilation.random import seeded_random
 from clipup.compilation.structures import viewer
 from clipup.engines.compiled import fields, words
 from clipup.engines.compiled.episode import FRAME_SKIP, World
-from clipup.engines.compiled.task import MujocoTask
+from clipup.engines.compiled.mujoco_batch import QuietLog
+from clipup.engines.compiled.task import MujocoTask, Vector
 from clipup.errors import ClipUpError, InvalidArgument, MissingDependency, one_line
+
+_log = logging.getLogger("clipup")
 
 RESET, FORWARD, STEP, POST, CONSTANTS, COPY, ORIGINAL = range(7)
 CALLS = ("mj_resetData", "mj_forward", "mj_step", "mj_rnePostConstraint", "mj_setConst", "mj_copyModel")
@@ -58,8 +64,15 @@ def mujoco() -> Any:
 
 
 def load_model(task: MujocoTask) -> Any:
-    """Return the task's ``mujoco.MjModel``; every way to fail is one line."""
-    library = mujoco()
+    """Return the task's ``mujoco.MjModel``; every way to fail is one line, and every warning one in the log."""
+    with QuietLog(library()) as log:
+        model = _load_model(task, mujoco())
+    for message in log.messages:
+        _log.debug("%s: %s", task.name, message)
+    return model
+
+
+def _load_model(task: MujocoTask, library: Any) -> Any:
     try:
         source = task.model
         if isinstance(source, str) and source.lstrip().startswith("<"):
@@ -85,6 +98,14 @@ def _model_path(source: str | Path, task: MujocoTask) -> Path:
     code = getattr(plain(task.observe), "__code__", None)
     beside = Path(code.co_filename).parent / source if code is not None else Path(source)
     return beside if beside.is_file() else Path(source)
+
+
+def start_of(task: MujocoTask, model: Any, seed: int) -> Vector:
+    """Return positions and velocities at the start of the episode with this seed."""
+    if task.start is None:
+        return np.concatenate([model.qpos0, np.zeros(model.nv)])
+    positions, velocities = task.start(np.random.default_rng(seed), model, task.options)
+    return np.concatenate([positions, velocities])
 
 
 def library() -> Any:

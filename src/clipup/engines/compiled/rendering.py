@@ -17,9 +17,9 @@ from clipup.compilation.random import STATE_WORDS
 from clipup.engines.compiled import NAME, array_world, mujoco_world, simulators
 from clipup.engines.compiled.episode import FRAME_SKIP, World
 from clipup.engines.compiled.task import ArrayRender, CompiledTask, MujocoTask, Options
-from clipup.engines.rendering import Episode, Frame, Step, as_frame, check_sizes
+from clipup.engines.rendering import Episode, Frame, Step, as_frame
+from clipup.engines.rollout import check_sizes
 from clipup.engines.seeding import seed_words, uint32
-from clipup.engines.task import Task
 from clipup.errors import EnvironmentFault, one_line
 from clipup.policies import Policy
 
@@ -28,14 +28,15 @@ CONTEXTS = {"egl": "mujoco.egl", "osmesa": "mujoco.osmesa"}
 """What draws without a screen, by the value of ``MUJOCO_GL``."""
 
 
-def play(policy: Policy, task: Task, compiled: CompiledTask, *, seed: int, episode: int) -> Episode:
+def play(policy: Policy, compiled: CompiledTask, *, seed: int, episode: int) -> Episode:
     """Render the episode that `CompiledEngine` gives this number in an evaluation."""
     words = seed_words(seed, "candidate", epoch=0, stream="evaluation", indices=np.array([episode]))
     seeds = np.array(uint32(words), np.int64).reshape(1, 1)
     if isinstance(compiled, MujocoTask):
         made = simulators.MujocoSimulators(compiled, 1, plain=True)
-        actions, starts, memory_size = made.actions, made.starts(seeds), made.memory_size
+        actions, memory_size = made.actions, made.memory_size
         model = mujoco_world.load_model(compiled)
+        starts = mujoco_world.start_of(compiled, model, int(seeds[0, 0])).reshape(1, 1, -1)
         one: Any = copy.copy(model)
         other: Any = mujoco_world.mujoco().MjData(one)
         physics = mujoco_world.plain_physics(compiled, model)
@@ -43,11 +44,11 @@ def play(policy: Policy, task: Task, compiled: CompiledTask, *, seed: int, episo
         rate = 1.0 / (float(model.opt.timestep) * compiled.frame_skip)
     else:
         made = simulators.ArraySimulators(compiled, 1, plain=True)
-        actions, starts, memory_size = made.actions, made.starts(seeds), made.memory_size
+        actions, memory_size, starts = made.actions, made.memory_size, np.zeros((1, 1, 1))
         one, other = np.zeros(compiled.state_size), np.zeros(STATE_WORDS, np.uint64)
         world = array_world.make_world(compiled, lambda _: compiled.options)
         rate = compiled.steps_per_second
-    check_sizes(policy, task, compiled.observation_size, actions.size)
+    check_sizes(policy.network, compiled.observation_size, actions.size)
     numbers = np.zeros(9, np.int64)
     numbers[FRAME_SKIP] = getattr(compiled, "frame_skip", 1)
     job = SimpleNamespace(

@@ -38,11 +38,8 @@ class Simulators(Protocol):
     actions: Actions
     slots: int
     memory_size: int
+    start_size: int
     calls: NDArray[np.int64]
-
-    def starts(self, seeds: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the starts of episodes with these seeds, one vector each."""
-        ...
 
     def run(self, job: Job) -> dict[int, str]:
         """Run all candidates of a job; return why some failed, by row."""
@@ -65,7 +62,7 @@ class MujocoSimulators:
         if not plain:
             machine_code.require()
         self.actions = task.actions or _model_actions(model)
-        self.memory_size = max(task.memory_size, 1)
+        self.memory_size, self.start_size = max(task.memory_size, 1), model.nq + model.nv
         functions = [ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value for name in mujoco_world.CALLS]
         self.calls = np.array([*functions, model._address], np.int64)
         self._data: Any = mujoco_world.mujoco().MjData(model)
@@ -73,7 +70,7 @@ class MujocoSimulators:
         own_model = copy.copy(model)
         physics = mujoco_world.plain_physics(task, model)
         with QuietLog(self._library):
-            trial.check_mujoco(task, physics, own_model, self._data, self.actions, self._start)
+            trial.check_mujoco(task, model, self._data, self.actions, self._start)
         self._batch: MujocoBatch | None = None
         if plain:
             self.slots = 1
@@ -91,28 +88,32 @@ class MujocoSimulators:
         return MujocoBatch(self._library, self._model, self._threads, own_models=own_models)
 
     def _start(self, seed: int) -> NDArray[np.float64]:
-        """Return positions and velocities at the start of the episode with this seed."""
-        model, task = self._model, self._task
-        if task.start is None:
-            return np.concatenate([model.qpos0, np.zeros(model.nv)])
-        positions, velocities = task.start(np.random.default_rng(seed), model, task.options)
-        return np.concatenate([positions, velocities])
+        return mujoco_world.start_of(self._task, self._model, seed)
 
-    def starts(self, seeds: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the starts of episodes with these seeds, one vector each."""
-        starts = np.empty((*seeds.shape, self._model.nq + self._model.nv))
-        for place in np.ndindex(*seeds.shape):
-            starts[place] = self._start(int(seeds[place]))
-        return starts
+    def _fill_starts(self, job: Job, failed: dict[int, str]) -> None:
+        """Draw the starts of all episodes, one candidate after the other, and say after each that it can be run."""
+        fence = threading.Lock()
+        for row, seeds in enumerate(job.seeds):
+            try:
+                for episode, seed in enumerate(seeds):
+                    job.starts[row, episode] = self._start(int(seed))
+            except Exception as error:
+                job.starts[row] = np.nan
+                failed[row] = one_line(error)
+            with fence:  # what was written before is visible to other processors before the number is
+                pass
+            job.ready[0] = row + 1
 
     def run(self, job: Job) -> dict[int, str]:
         """Run all candidates of a job; return why some failed, by row."""
+        failed: dict[int, str] = {}
         if self._plain:
+            self._fill_starts(job, failed)
             with QuietLog(self._library):
-                return _run_plain(self._candidate, job, self._own_model, self._data)
+                return _run_plain(self._candidate, job, self._own_model, self._data) | failed
         if self._batch is None:
             self._batch = self._make_batch()
-        batch, failed = self._batch, dict[int, str]()
+        batch = self._batch
         block = words.job_words(job)
 
         def work() -> None:
@@ -122,7 +123,8 @@ class MujocoSimulators:
                     failed[int(job.current[slot])] = f"MuJoCo: {message}"
 
         with QuietLog(self._library):
-            _supervise([work], job)
+            # Drawing the starts takes Python one percent of the time; candidates run meanwhile.
+            _supervise([work], job, lambda: self._fill_starts(job, failed))
         return failed | _raised(job, self._task.name)
 
     def close(self) -> None:
@@ -136,6 +138,7 @@ class ArraySimulators:
     """A state vector for each thread."""
 
     calls = np.zeros(1, np.int64)
+    start_size = 1
 
     def __init__(self, task: ArrayTask, threads: int, *, plain: bool, make: CandidateMaker = make_candidate) -> None:
         self._task = task
@@ -152,15 +155,12 @@ class ArraySimulators:
         self._code = _compile(make(world), task.name, task.options, "", arrays=True)
         self._call = _KERNEL(self._code.address)
 
-    def starts(self, seeds: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return nothing: such tasks start in machine code."""
-        return np.zeros((1, 1, 1))
-
     def run(self, job: Job) -> dict[int, str]:
         """Run all candidates of a job; return why some failed, by row."""
         if self._plain:
             return _run_plain(self._candidate, job, job.memory[0], job.random[0])
         block = words.job_words(job)
+        job.ready[0] = len(job.parameters)  # such tasks start in machine code
 
         def work(slot: int) -> Callable[[], None]:
             return lambda: self._call(None, None, slot, block.ctypes.data)
@@ -221,28 +221,40 @@ def _raised(job: Job, name: str) -> dict[int, str]:
     return {int(row): message for row in np.flatnonzero(job.status == RAISED)}
 
 
-def _supervise(work: list[Callable[[], None]], job: Job) -> None:
+def _supervise(work: list[Callable[[], None]], job: Job, meanwhile: Callable[[], None] | None = None) -> None:
     """Run functions on threads of their own and wait for all of them, whatever happens meanwhile."""
     errors: list[BaseException] = []
+    ended: list[threading.Event] = []
 
-    def guarded(function: Callable[[], None]) -> Callable[[], None]:
+    def start(function: Callable[[], None]) -> None:
+        end = threading.Event()
+
         def run() -> None:
             try:
                 function()
             except BaseException as error:
                 errors.append(error)
+            finally:
+                end.set()
 
-        return run
+        threading.Thread(target=run, name="clipup-simulator", daemon=True).start()
+        ended.append(end)
 
-    threads = [threading.Thread(target=guarded(function), name="clipup-simulator", daemon=True) for function in work]
     interruption: BaseException | None = None
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        # The arrays belong to the threads until they end, so even an impatient second Ctrl-C must wait for them.
-        while thread.is_alive():
+    try:
+        for function in work:
+            start(function)
+        if meanwhile is not None:
+            meanwhile()
+    except BaseException as error:
+        interruption = error
+        job.stop[0] = 1
+    # The arrays belong to the threads until they end, so even an impatient second Ctrl-C must wait for them. Events are
+    # waited for, because a thread whose `join` was interrupted calls itself dead while it runs (Python 3.11).
+    for end in ended:
+        while not end.is_set():
             try:
-                thread.join(_POLL_SECONDS)
+                end.wait(_POLL_SECONDS)
             except BaseException as error:
                 interruption = error
                 job.stop[0] = 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import inspect
 import numbers
@@ -44,7 +45,6 @@ ARGUMENTS = {
 
 def check_mujoco(
     task: MujocoTask,
-    physics: mujoco_world.Physics,
     model: Any,
     data: Any,
     actions: Actions,
@@ -66,8 +66,10 @@ def check_mujoco(
             f"got {begun.size} numbers"
         )
     job = _job(task, begun, memory_size=max(task.memory_size, 1))
-    world = mujoco_world.make_world(_returns_checked(task), physics, discrete=actions.kind == "discrete")
-    _try(task, world, job, actions, functions, model, data)
+    checked, own_model = _returns_checked(task), copy.copy(model)
+    physics = mujoco_world.plain_physics(checked, model)
+    world = mujoco_world.make_world(checked, physics, discrete=actions.kind == "discrete")
+    _try(task, world, job, actions, functions, own_model, data)
 
 
 def check_array(task: ArrayTask) -> None:

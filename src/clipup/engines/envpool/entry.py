@@ -8,7 +8,7 @@ from typing import Any, cast
 from clipup.engines.envpool import NAME, rendering
 from clipup.engines.envpool.engine import EnvPoolEngine
 from clipup.engines.envpool.pool import BarePool, pool_layout, registered
-from clipup.engines.protocol import EngineEntry, is_installed
+from clipup.engines.protocol import EngineEntry, is_installed, library_version
 from clipup.engines.rendering import Episode
 from clipup.engines.task import Task
 from clipup.errors import (
@@ -71,6 +71,10 @@ class EnvPoolEntry(EngineEntry):
     def make(self, task: Task, *, lanes: int, threads: int | None, reason: str) -> EnvPoolEngine:
         """Return the engine."""
         return EnvPoolEngine(task, lanes=lanes, threads=threads or available_threads(), reason=reason)
+
+    def version(self, env: str) -> str:
+        """Return EnvPool's version."""
+        return library_version("envpool") if is_installed("envpool") else ""
 
     def libraries(self, task: Task) -> Mapping[str, str] | None:
         """Return EnvPool and what its engine uses; None for what is not an id of its own."""

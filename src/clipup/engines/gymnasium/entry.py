@@ -8,7 +8,7 @@ from typing import Any, cast
 from clipup.engines.gymnasium import NAME, rendering
 from clipup.engines.gymnasium.engine import GymnasiumEngine
 from clipup.engines.gymnasium.environment import BareEnvironment
-from clipup.engines.protocol import EngineEntry, is_installed
+from clipup.engines.protocol import EngineEntry, is_installed, library_version
 from clipup.engines.rendering import Episode
 from clipup.engines.task import OwnTask, Task, names_a_file
 from clipup.errors import ClipUpError, InvalidArgument, MissingDependency
@@ -53,6 +53,10 @@ class GymnasiumEntry(EngineEntry):
     def make(self, task: Task, *, lanes: int, threads: int | None, reason: str) -> GymnasiumEngine:
         """Return the engine, which has neither lanes nor threads."""
         return GymnasiumEngine(task, reason=reason)
+
+    def version(self, env: str) -> str:
+        """Return Gymnasium's version."""
+        return library_version("gymnasium") if is_installed("gymnasium") else ""
 
     def libraries(self, task: Task) -> Mapping[str, str]:
         """Return Gymnasium and the simulator of the environment, where that is known."""

@@ -207,3 +207,17 @@ def _speed(model: Any, data: Any, options: Any, memory: Any, action: Any) -> flo
 
 def test_the_slider_is_a_task() -> None:
     assert slider(reward=reward).name == "slider"
+
+
+def test_what_mujoco_says_of_a_model_goes_to_the_log(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    import logging
+
+    monkeypatch.chdir(tmp_path)
+    with caplog.at_level(logging.DEBUG, "clipup"):
+        from clipup.engines.compiled.mujoco_world import load_model
+
+        load_model(slider(model=MODEL.replace("<option", "<compiler settotalmass='2'/><option")))
+    assert "slider: " in caplog.text and "settotalmass" in caplog.text
+    assert not capfd.readouterr().err and not list(tmp_path.iterdir())

@@ -70,6 +70,21 @@ def test_an_exception_of_a_function_is_a_failure() -> None:
     assert np.isnan(outcomes.fitness).tolist() == [True, False]
 
 
+def rare_failure(generator: np.random.Generator, model: Any, options: Any) -> Any:
+    if generator.uniform() < 0.2:
+        raise RuntimeError("no place to start")
+    return np.zeros(1), np.zeros(1)
+
+
+def test_a_start_that_fails_is_a_failure_of_its_candidate() -> None:
+    # Seed 0, with which a task is tried, starts.
+    engine = CompiledEngine(Task("own"), slider(start=rare_failure), threads=2, reason="asked for")
+    outcomes = engine.evaluate(Rollout(NETWORK, actions(*[0.5] * 50), seed=1, generation=0))
+    assert 0 < len(outcomes.failures) < 25
+    assert all("RuntimeError: no place to start" in failure.message for failure in outcomes.failures)
+    assert np.flatnonzero(np.isnan(outcomes.fitness)).tolist() == [failure.index for failure in outcomes.failures]
+
+
 def not_finite(state: Any, action: Any, random: Any, options: Any) -> tuple[float, bool]:
     state[1] += 1.0
     return (np.inf if state[1] > 5.0 else 1.0), False

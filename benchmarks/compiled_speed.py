@@ -69,8 +69,9 @@ def without_dead_inputs(start: Start, outputs: int) -> Start:
 
 def contest(case: Case, late: Start | None, engine: str, threads: int | None = None) -> Any:
     """Return generations of training on one engine, ready to be measured."""
-    from clipup.engines import Task
     from clipup.engines.bench import Contest
+
+    from clipup.engines import Task
     from clipup.policies import Statistics
 
     center = None if late is None else np.array(late.center, np.float32)

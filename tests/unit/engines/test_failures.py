@@ -75,16 +75,6 @@ def test_an_environment_of_the_old_kind_is_told_what_reset_returns(line: Maker) 
     assert "(observation, info)" in outcomes.failures[0].message
 
 
-def test_moments_of_an_episode_longer_than_a_chunk(line: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = evaluate(line, "good").moments
-    monkeypatch.setattr(gymnasium_engine, "CHUNK", 7)
-    chunked = evaluate(line, "good").moments
-    assert whole is not None and chunked is not None
-    assert chunked.count.tolist() == whole.count.tolist() == [20, 20, 20]
-    np.testing.assert_allclose(chunked.mean, whole.mean, rtol=1e-12)
-    np.testing.assert_allclose(chunked.m2, whole.m2, rtol=1e-10)
-
-
 def test_envpool_s_endless_episodes_are_stopped_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "STEP_CAP", 15)
     engine = make_engine(Task("CartPole-v1", engine="envpool", episodes=4))

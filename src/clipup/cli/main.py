@@ -11,6 +11,7 @@ from collections.abc import Generator
 
 from clipup import __version__
 from clipup.cli.arguments import OneLineParser
+from clipup.cli.imports import let_import
 from clipup.cli.registry import COMMANDS, load
 from clipup.errors import ClipUpError, Diverged, EnvironmentFault, InvalidArgument, reason
 from clipup.suggestions import did_you_mean
@@ -82,7 +83,9 @@ def _dispatch(words: list[str]) -> int:
     module = load(words[0])
     parser = OneLineParser(f"clipup {words[0]}", module.DESCRIPTION, module.EXAMPLES)
     module.configure(parser)
-    return module.run(parser.parse_all(words[1:]))
+    arguments = parser.parse_all(words[1:])
+    let_import(getattr(arguments, "env", None), getattr(arguments, "imports", ()))
+    return module.run(arguments)
 
 
 def overview() -> str:

@@ -7,7 +7,7 @@ from clipup.engines.envpool.entry import EnvPoolEntry
 from clipup.engines.gymnasium.entry import GymnasiumEntry
 from clipup.engines.protocol import DEFAULT_LANES, Engine, EngineEntry, is_installed
 from clipup.engines.task import Task, check_count
-from clipup.errors import ClipUpError, InvalidArgument, MissingDependency, UnknownEnvironment
+from clipup.errors import BrokenTask, ClipUpError, InvalidArgument, MissingDependency, UnknownEnvironment
 from clipup.suggestions import did_you_mean, nearest
 
 AUTO = "auto"
@@ -44,7 +44,7 @@ def allowed(task: Task) -> tuple[EngineEntry, ...]:
 def choose(task: Task, *, rendering: bool = False) -> tuple[EngineEntry, str]:
     """Return the first engine that can run `task` with every option (and render it), and why it was chosen.
 
-    Where no engine can, raise the refusal of the last one tried.
+    Where no engine can, raise the refusal of the last one tried. A `BrokenTask` is raised at once.
     """
     refusals: list[ClipUpError] = []
     for candidate in allowed(task):
@@ -53,6 +53,8 @@ def choose(task: Task, *, rendering: bool = False) -> tuple[EngineEntry, str]:
             refusal = candidate.rendering_refusal(task)
         if refusal is None:
             return candidate, _reason(task, candidate, refusals)
+        if isinstance(refusal, BrokenTask):
+            raise refusal
         refusals.append(refusal)
     raise explained(task, refusals[-1])
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from clipup.engines import Task, registry
+from clipup.errors import BrokenTask
 from clipup.export.policy import PolicyTask
 
 
@@ -37,6 +38,8 @@ def task_of(
             return task, None
         entry = registry.entry(trained)
         refusal = entry.refusal(task) or (entry.rendering_refusal(task) if rendering else None)
+        if isinstance(refusal, BrokenTask):
+            raise refusal
         if refusal is None:
             return task, _other_version(described, trained)
         return replace(task, engine=registry.AUTO), f"note: trained on {trained}, which cannot run this here: {refusal}"

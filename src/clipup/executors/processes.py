@@ -65,7 +65,7 @@ class ProcessTransport:
         if script is not None and not Path(script).is_file():
             raise NoProcesses(f"worker processes import the script that starts them, and {script} is not a file")
         try:
-            self._setup = pickle.dumps(setup)
+            self._setup = pickle.dumps(setup.for_workers())
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise NoProcesses(
                 f"the environment cannot be sent to worker processes ({error}); give its id, or a callable defined at "

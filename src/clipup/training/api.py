@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Unpack
 
 from clipup.engines import Task, registry
-from clipup.engines.task import EnvironmentMaker
+from clipup.engines.compiled import named
+from clipup.engines.compiled.task import ArrayTask, MujocoTask
+from clipup.engines.task import Environment
 from clipup.errors import FileFault, InvalidArgument, RunBusy, RunExists
 from clipup.executors import make_executor
 from clipup.policies import Policy
@@ -59,7 +61,7 @@ class RunInterrupted(KeyboardInterrupt):
 
 
 def train(
-    env: str | EnvironmentMaker | None = None,
+    env: str | Environment | None = None,
     *,
     run: str | os.PathLike[str] | bool | None = None,
     config: str | os.PathLike[str] | None = None,
@@ -76,7 +78,8 @@ def train(
     Parameters
     ----------
     env
-        Id of an environment, or a callable that makes one (which `clipup.resume` then needs again).
+        Id of an environment; a task of one's own (`clipup.MujocoTask`, `clipup.ArrayTask`) or its name; or a callable
+        that makes a Gymnasium environment (which `clipup.resume` then needs again).
     run
         Directory for the run: records, checkpoints, policy. True names it as ``clipup train`` does: ``runs/ENV-1``, or
         the next free number. None keeps nothing on disk.
@@ -97,10 +100,10 @@ def train(
     --------
     ``clipup.train("CartPole-v1", generations=20).policy``
     """
-    maker = env if callable(env) else None
+    maker, name = _environment(env)
     given: dict[str, object] = dict(settings)
-    if env is not None:
-        given["env"] = getattr(env, "__qualname__", type(env).__name__) if callable(env) else env
+    if name is not None:
+        given["env"] = name
     if run == "":
         raise InvalidArgument("run needs the name of a directory, got nothing")
     resolved, _ = resolve(given, file=config, preset=preset, imports=imports)
@@ -120,7 +123,7 @@ def train(
 def resume(
     run: str | os.PathLike[str],
     *,
-    env: EnvironmentMaker | None = None,
+    env: Environment | None = None,
     imports: Collection[str] = (),
     more_generations: int | None = None,
     progress: bool = False,
@@ -134,7 +137,7 @@ def resume(
     run
         The directory of the run.
     env
-        The callable that makes the environment, for a run that was trained with one.
+        The callable that makes the environment, or the task, for a run that was trained with one.
     imports
         Modules that the run's environment may import.
     more_generations
@@ -162,7 +165,17 @@ def resume(
     if env is None:
         check_import(config.env, named=imports, source=str(directory.config_path))
     check_cluster(config.cluster, named="cluster" in given, source=str(directory.config_path))
-    return proceed(config, directory, trackers=[*trackers, *_displays(progress)], maker=env)
+    maker, _ = _environment(env)
+    return proceed(config, directory, trackers=[*trackers, *_displays(progress)], maker=maker)
+
+
+def _environment(env: str | Environment | None) -> tuple[Environment | None, str | None]:
+    """Return what stands for an environment without an id, and the name that a run's configuration has for it."""
+    if isinstance(env, MujocoTask | ArrayTask):
+        return named.named(env), named.name_of(env)
+    if env is not None and not isinstance(env, str):
+        return env, getattr(env, "__qualname__", type(env).__name__)
+    return None, env
 
 
 def advance(config: RunConfig, directory: RunDirectory, *, trackers: Sequence[Tracker] = ()) -> TrainingResult:
@@ -175,7 +188,7 @@ def start(
     directory: RunDirectory | None,
     *,
     trackers: Sequence[Tracker] = (),
-    maker: EnvironmentMaker | None = None,
+    maker: Environment | None = None,
 ) -> TrainingResult:
     """Run a configuration from its beginning, in a new directory or in none."""
     if directory is not None:
@@ -195,7 +208,7 @@ def proceed(
     directory: RunDirectory,
     *,
     trackers: Sequence[Tracker] = (),
-    maker: EnvironmentMaker | None = None,
+    maker: Environment | None = None,
 ) -> TrainingResult:
     """Go on with the run in `directory`. Its settings may differ from `config` in limits and execution only."""
     before = directory.read_config()
@@ -233,7 +246,7 @@ def _run(
     directory: RunDirectory | None,
     store: Callable[[], Storage],
     trackers: Sequence[Tracker],
-    maker: EnvironmentMaker | None,
+    maker: Environment | None,
     engine: str | None = None,
 ) -> TrainingResult:
     path = directory.path if directory is not None else None

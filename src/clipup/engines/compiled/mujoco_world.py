@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from clipup.compilation.functions import attribute_names
+from clipup.compilation.functions import attribute_names, plain
 from clipup.compilation.primitives import call_pair, load_int32
 from clipup.compilation.random import seeded_random
 from clipup.compilation.structures import viewer
@@ -78,9 +78,10 @@ def _load_model(task: MujocoTask, library: Any) -> Any:
         if isinstance(source, str) and source.lstrip().startswith("<"):
             return library.MjModel.from_xml_string(source)
         if isinstance(source, str | Path):
-            if not Path(source).is_file():
+            path = _model_path(source, task)
+            if not path.is_file():
                 raise InvalidArgument(f"{task.name}: there is no model file {str(source)!r}")
-            return library.MjModel.from_xml_path(str(source))
+            return library.MjModel.from_xml_path(str(path))
         made = cast(Any, source())
         model = made.compile() if isinstance(made, library.MjSpec) else made
     except ClipUpError:
@@ -90,6 +91,13 @@ def _load_model(task: MujocoTask, library: Any) -> Any:
     if not isinstance(model, library.MjModel):
         raise InvalidArgument(f"model of {task.name} must give a mujoco.MjModel, got {type(made).__name__}")
     return model
+
+
+def _model_path(source: str | Path, task: MujocoTask) -> Path:
+    """Return where a model is: a relative path starts at the file that defines `observe`, or else here."""
+    code = getattr(plain(task.observe), "__code__", None)
+    beside = Path(code.co_filename).parent / source if code is not None else Path(source)
+    return beside if beside.is_file() else Path(source)
 
 
 def start_of(task: MujocoTask, model: Any, seed: int) -> Vector:

@@ -68,13 +68,14 @@ class MujocoSimulators:
         self._data: Any = mujoco_world.mujoco().MjData(model)
         discrete = self.actions.kind == "discrete"
         own_model = copy.copy(model)
-        plain_world = mujoco_world.make_world(task, mujoco_world.plain_physics(task, model), discrete=discrete)
+        physics = mujoco_world.plain_physics(task, model)
         with QuietLog(self._library):
             trial.check_mujoco(task, model, self._data, self.actions, self._start)
         self._batch: MujocoBatch | None = None
         if plain:
             self.slots = 1
-            self._candidate, self._own_model = make(plain_world), own_model
+            self._candidate = make(mujoco_world.make_world(task, physics, discrete=discrete))
+            self._own_model = own_model
             return
         fields.check(mujoco_world.user_functions(task), model, self._data)
         self._batch = self._make_batch()
@@ -144,11 +145,10 @@ class ArraySimulators:
         self.actions = task.actions
         self.memory_size = task.state_size
         self._plain = plain
-        plain_world = array_world.make_world(task, lambda words: task.options)
         trial.check_array(task)
         self.slots = threads
         if plain:
-            self._candidate = make(plain_world)
+            self._candidate = make(array_world.make_world(task, lambda words: task.options))
             return
         machine_code.require()
         world = array_world.make_world(task, words.option_viewer(task.options))

@@ -35,6 +35,7 @@ from typing import Any, Literal, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from clipup.engines.task import OwnTask
 from clipup.errors import InvalidArgument
 from clipup.policies.actions import Actions
 
@@ -55,10 +56,13 @@ Randomize: TypeAlias = Callable[[Any, Model, Options], None]
 ArrayReset: TypeAlias = Callable[[Any, Vector, Options], None]
 ArrayStep: TypeAlias = Callable[[Vector, Any, Any, Options], tuple[float, bool]]
 ArrayObserve: TypeAlias = Callable[[Vector, Options, Vector], None]
+ArrayRender: TypeAlias = Callable[[Vector, Options], Any]
+
+UNNAMED = "the task"
 
 
 @dataclass(frozen=True, kw_only=True)
-class MujocoTask:
+class MujocoTask(OwnTask):
     """A MuJoCo model with what is observed, what is rewarded and when an episode is over.
 
     `model` and `data` in the functions are objects with MuJoCo's own field names (``data.qpos``, ``model.body_mass``,
@@ -70,8 +74,8 @@ class MujocoTask:
     Parameters
     ----------
     model
-        A path to an MJCF file, MJCF text (it starts with ``<``), or a callable without arguments that returns a
-        ``mujoco.MjModel`` or a ``mujoco.MjSpec``.
+        A path to an MJCF file (a relative one starts at the file that defines `observe`), MJCF text (it starts with
+        ``<``), or a callable without arguments that returns a ``mujoco.MjModel`` or a ``mujoco.MjSpec``.
     observation_size
         Length of an observation.
     observe
@@ -129,7 +133,7 @@ class MujocoTask:
     start: Start | None = None
     randomize: Randomize | None = None
     post_constraint: bool | None = None
-    name: str = "the task"
+    name: str = UNNAMED
 
     def __post_init__(self) -> None:
         _check_counts(self, ("observation_size", "frame_skip", "max_episode_steps"))
@@ -148,7 +152,7 @@ OPTIONAL = ("terminated", "control", "before", "start", "randomize")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ArrayTask:
+class ArrayTask(OwnTask):
     """A task without a physics library: a state vector and a function that steps it.
 
     Parameters
@@ -170,6 +174,11 @@ class ArrayTask:
         A NamedTuple of numbers, booleans and tuples of numbers, given to all functions.
     max_episode_steps
         Where episodes are cut.
+    render
+        ``render(state, options)`` returns a picture of the state: an array of shape (height, width, 3) and type uint8.
+        This one is ordinary Python, and only ``clipup record`` calls it. None: the task cannot be recorded.
+    steps_per_second
+        How fast a video goes: steps of the task in a second.
     name
         For messages.
     """
@@ -182,11 +191,15 @@ class ArrayTask:
     observe: ArrayObserve | None = None
     options: Options = ()
     max_episode_steps: int = 1000
-    name: str = "the task"
+    render: ArrayRender | None = None
+    steps_per_second: float = 50.0
+    name: str = UNNAMED
 
     def __post_init__(self) -> None:
         _check_counts(self, ("state_size", "observation_size", "max_episode_steps"))
-        _check_functions(self, required=("reset", "step"), optional=("observe",))
+        _check_functions(self, required=("reset", "step"), optional=("observe", "render"))
+        if not 0 < self.steps_per_second < float("inf"):
+            raise InvalidArgument(f"steps_per_second must be a number above 0, got {self.steps_per_second!r}")
         _check_options(self.options)
         _check_actions(self.actions)
         if self.observe is None and self.state_size != self.observation_size:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
+import inspect
+import numbers
 import traceback
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,13 +15,32 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from clipup.compilation.functions import reachable
+from clipup.compilation.functions import plain, reachable
 from clipup.compilation.random import STATE_WORDS
 from clipup.engines.compiled import array_world, mujoco_world
 from clipup.engines.compiled.episode import World
 from clipup.engines.compiled.task import ArrayTask, CompiledTask, MujocoTask
 from clipup.errors import InvalidArgument, one_line
 from clipup.policies.actions import Actions
+
+ARGUMENTS = {
+    MujocoTask: {
+        "observe": ("model", "data", "options", "observation"),
+        "reward": ("model", "data", "options", "memory", "action"),
+        "terminated": ("model", "data", "options", "observation"),
+        "control": ("model", "data", "options", "action"),
+        "before": ("model", "data", "options", "memory"),
+        "start": ("generator", "model", "options"),
+        "randomize": ("random", "model", "options"),
+    },
+    ArrayTask: {
+        "reset": ("random", "state", "options"),
+        "step": ("state", "action", "random", "options"),
+        "observe": ("state", "options", "observation"),
+        "render": ("state", "options"),
+    },
+}
+"""What each function of a task is called with."""
 
 
 def check_mujoco(
@@ -30,22 +51,22 @@ def check_mujoco(
     start: Callable[[int], NDArray[np.float64]],
 ) -> None:
     """Raise `InvalidArgument`, in one line with the function and its line, where the task's functions do not work."""
+    _check_arguments(task)
     functions = [*mujoco_world.user_functions(task), *([task.start] if task.start else [])]
     if actions.kind == "box" and task.control is None and actions.size != model.nu:
         raise InvalidArgument(f"{task.name} has {actions.size} actions, but its model has {model.nu} controls")
+    if task.start is not None:
+        begin = _checked(task, "start", _is_pair, f"{model.nq} positions and {model.nv} velocities")
+        _guard(task, functions, lambda: begin(np.random.default_rng(0), model, task.options))
     begun = _guard(task, functions, lambda: start(0))
     wanted = model.nq + model.nv
     if begun.shape != (wanted,):
         raise InvalidArgument(
-            f"start of {task.name} must return {model.nq} positions and {model.nv} velocities, got {begun.size} numbers"
+            f"start of {task.name}{_place(task.start)} must return {model.nq} positions and {model.nv} velocities, "
+            f"got {begun.size} numbers"
         )
     job = _job(task, begun, memory_size=max(task.memory_size, 1))
-    checked = replace(task, reward=_returning(task.reward, task, "reward", _is_number, "a number"))
-    if task.terminated is not None:
-        checked = replace(
-            checked, terminated=_returning(task.terminated, task, "terminated", _is_flag, "True or False")
-        )
-    own_model = copy.copy(model)
+    checked, own_model = _returns_checked(task), copy.copy(model)
     physics = mujoco_world.plain_physics(checked, model)
     world = mujoco_world.make_world(checked, physics, discrete=actions.kind == "discrete")
     _try(task, world, job, actions, functions, own_model, data)
@@ -53,42 +74,11 @@ def check_mujoco(
 
 def check_array(task: ArrayTask) -> None:
     """Raise `InvalidArgument`, in one line with the function and its line, where the task's functions do not work."""
+    _check_arguments(task)
+    world = array_world.make_world(_returns_checked(task), lambda words: task.options)
     job = _job(task, np.zeros(1), memory_size=task.state_size)
     state = job.memory[0]
-    checked = replace(task, step=_returning(task.step, task, "step", _is_result, "(reward, terminated)"))
-    world = array_world.make_world(checked, lambda words: task.options)
     _try(task, world, job, task.actions, array_world.user_functions(task), state, job.random[0])
-
-
-def _returning(
-    function: Callable[..., Any], task: CompiledTask, name: str, accepts: Callable[[Any], bool], wanted: str
-) -> Callable[..., Any]:
-    """Return a function that does the same, and refuses a result of another kind."""
-
-    def checked(*arguments: Any) -> Any:
-        result = function(*arguments)
-        if not accepts(result):
-            raise InvalidArgument(f"{name} of {task.name} must return {wanted}, got {result!r}")
-        return result
-
-    return checked
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.floating | np.integer) and not isinstance(value, bool)
-
-
-def _is_flag(value: Any) -> bool:
-    return isinstance(value, bool | np.bool_)
-
-
-def _is_result(value: Any) -> bool:
-    return (
-        isinstance(value, tuple)
-        and len(cast("tuple[Any, ...]", value)) == 2
-        and _is_number(value[0])
-        and _is_flag(value[1])
-    )
 
 
 def _job(task: CompiledTask, start: NDArray[np.float64], *, memory_size: int) -> Any:
@@ -113,7 +103,8 @@ def _try(
     unset = np.flatnonzero(np.isnan(observation))
     if len(unset):
         raise InvalidArgument(
-            f"observe of {task.name} must fill all numbers, but observation[{unset[0]}] is not a number"
+            f"observe of {task.name}{_place(task.observe)} must fill all {task.observation_size} numbers, but "
+            f"observation[{unset[0]}] is not a number"
         )
     action: Any = actions.start if actions.kind == "discrete" else np.zeros(actions.size, np.float32)
     _guard(
@@ -123,16 +114,92 @@ def _try(
     )
 
 
+class _WrongReturn(Exception):
+    """A function returned something that it must not."""
+
+
+def _returns_checked(task: Any) -> Any:
+    """Return the task with functions that raise `_WrongReturn` where a returned value cannot be used."""
+    rules = {
+        "reward": (_is_number, "a number"),
+        "terminated": (_is_truth, "True or False"),
+        "step": (_is_outcome, "two values, a number and True or False"),
+    }
+    changes = {
+        name: _checked(task, name, *rule) for name, rule in rules.items() if getattr(task, name, None) is not None
+    }
+    return dataclasses.replace(task, **changes)
+
+
+def _checked(task: CompiledTask, name: str, accepts: Callable[[object], bool], wanted: str) -> Callable[..., Any]:
+    function = getattr(task, name)
+
+    def call(*arguments: Any) -> Any:
+        value = function(*arguments)
+        if not accepts(value):
+            raise _WrongReturn(f"{name} of {task.name}{_place(function)} must return {wanted}, got {value!r:.80}")
+        return value
+
+    return call
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, numbers.Real | np.bool_)
+
+
+def _is_pair(value: object) -> bool:
+    return isinstance(value, tuple | list) and len(cast("tuple[object, ...]", value)) == 2
+
+
+def _is_truth(value: object) -> bool:
+    return isinstance(value, bool | np.bool_ | int | np.integer)
+
+
+def _is_outcome(value: object) -> bool:
+    if not isinstance(value, tuple) or not _is_pair(cast(object, value)):
+        return False
+    reward, terminated = cast("tuple[object, object]", value)
+    return _is_number(reward) and _is_truth(terminated)
+
+
+def _check_arguments(task: CompiledTask) -> None:
+    """Refuse a function that cannot be called with what it is given."""
+    for name, given in ARGUMENTS[type(task)].items():
+        function = getattr(task, name)
+        try:
+            signature = inspect.signature(function)
+        except (TypeError, ValueError):
+            continue
+        try:
+            signature.bind(*given)
+        except TypeError:
+            raise InvalidArgument(
+                f"{name} of {task.name}{_place(function)} must take ({', '.join(given)}), got {signature}"
+            ) from None
+
+
+def _place(function: object) -> str:
+    """Return the name of a function and where it begins, for messages."""
+    inner = plain(function)
+    if inner is None:
+        return ""
+    code = inner.__code__
+    return f", {code.co_name} ({Path(code.co_filename).name}, line {code.co_firstlineno}),"
+
+
 def _guard(task: CompiledTask, functions: list[Any], action: Callable[[], Any]) -> Any:
     try:
         with np.errstate(all="ignore"):
             return action()
-    except InvalidArgument:
-        raise
+    except _WrongReturn as error:
+        raise InvalidArgument(one_line(error).partition(": ")[2]) from None
     except Exception as error:
         codes = {function.__code__ for function in reachable(functions)}
         where = ""
         for frame, line in traceback.walk_tb(error.__traceback__):
             if frame.f_code in codes:
                 where = f" in {frame.f_code.co_name} ({Path(frame.f_code.co_filename).name}, line {line})"
+        changed = isinstance(task, MujocoTask) and task.randomize
+        if not where and changed and type(error).__name__ == "FatalError":  # MuJoCo's own
+            where = f" with the model that randomize{_place(changed)} made"
         raise InvalidArgument(f"{task.name} fails{where}: {one_line(error)}") from error

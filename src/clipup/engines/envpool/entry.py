@@ -46,7 +46,7 @@ class EnvPoolEntry(EngineEntry):
     def refusal(self, task: Task) -> ClipUpError | None:
         """Return None if EnvPool can run `task` with every option, else the error that says why not."""
         if not isinstance(task.env, str):
-            return InvalidArgument("EnvPool runs its own environments only, and this one is a callable")
+            return InvalidArgument(f"EnvPool runs its own environments only, and {task.label} is an object")
         if ":" in task.env:
             return InvalidArgument(f"EnvPool runs its own environments only, and {task.env} is imported from a module")
         if not is_installed("envpool"):

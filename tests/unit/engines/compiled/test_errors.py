@@ -74,7 +74,9 @@ def test_a_function_that_fails_is_named_with_its_line() -> None:
 
 
 def test_an_observation_with_a_gap_is_refused() -> None:
-    assert "observe of slider must fill all numbers, but observation[1]" in message_of(slider(observe=too_short))
+    message = message_of(slider(observe=too_short))
+    assert "observe of slider, too_short (test_errors.py, line " in message
+    assert "must fill all 2 numbers, but observation[1] is not a number" in message
 
 
 def test_a_function_that_numba_cannot_compile_is_named_with_its_line() -> None:
@@ -82,16 +84,82 @@ def test_a_function_that_numba_cannot_compile_is_named_with_its_line() -> None:
     assert f"Numba cannot compile _helper (test_errors.py, line {line_of('not for Numba')})" in message
 
 
-def returns_two(model: Any, data: Any, options: Any, memory: Any, action: Any) -> Any:
-    return 1.0, 2.0
+def text_of_a_number(model: Any, data: Any, options: Any, memory: Any, action: Any) -> float:
+    return float(f"{data.qpos[0]}")
 
 
-def test_a_result_of_the_wrong_kind_is_refused() -> None:
-    assert "reward of slider must return a number, got (1.0, 2.0)" in message_of(slider(reward=returns_two))
-    message = message_of(slider(terminated=lambda model, data, options, observation: 3.0))
-    assert "terminated of slider must return True or False, got 3.0" in message
-    message = message_of(random_walk(step=lambda state, action, random, options: 1.0))
-    assert "step of walk must return (reward, terminated), got 1.0" in message
+def generator_expression(model: Any, data: Any, options: Any, memory: Any, action: Any) -> float:
+    return sum(value for value in data.qpos)
+
+
+def two_types(model: Any, data: Any, options: Any, memory: Any, action: Any) -> Any:
+    if data.qpos[0] > 1e9:
+        return "far"
+    return 1.0
+
+
+def imports_inside(model: Any, data: Any, options: Any, memory: Any, action: Any) -> float:
+    import math
+
+    return math.sin(data.qpos[0])
+
+
+def norm(model: Any, data: Any, options: Any, memory: Any, action: Any) -> float:
+    return float(np.linalg.norm(data.qpos))
+
+
+@pytest.mark.parametrize("function", [text_of_a_number, generator_expression, two_types, imports_inside, norm])
+def test_whatever_cannot_be_compiled_the_users_function_is_named(function: Any) -> None:
+    message = message_of(slider(reward=function))
+    assert f"{function.__name__} (test_errors.py, line " in message
+
+
+def forgets_to_return(*arguments: Any) -> Any:
+    pass
+
+
+def returns_a_vector(*arguments: Any) -> Any:
+    return np.zeros(2)
+
+
+def returns_one_value(*arguments: Any) -> Any:
+    return 1.0
+
+
+def returns_no_truth(*arguments: Any) -> Any:
+    return 1.0, None
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "expected"),
+    [
+        ("reward", forgets_to_return, "must return a number, got None"),
+        ("reward", returns_a_vector, "must return a number, got array"),
+        ("terminated", forgets_to_return, "must return True or False, got None"),
+        ("start", returns_one_value, "must return 1 positions and 1 velocities, got 1.0"),
+        ("step", returns_one_value, "must return two values, a number and True or False, got 1.0"),
+        ("step", returns_no_truth, "must return two values, a number and True or False, got (1.0, None)"),
+        ("reward", lambda model, data, options, memory: 1.0, "must take (model, data, options, memory, action)"),
+        ("randomize", lambda model: None, "must take (random, model, options), got (model)"),
+        ("step", lambda state, action: (1.0, True), "must take (state, action, random, options)"),
+    ],
+)
+def test_a_wrong_return_and_wrong_arguments_are_told_with_function_and_line(
+    name: str, function: Any, expected: str
+) -> None:
+    message = message_of((random_walk if name == "step" else slider)(**{name: function}))
+    assert f"{name} of " in message and expected in message
+    assert f"{function.__name__} (test_errors.py, line {function.__code__.co_firstlineno})" in message
+
+
+def breaks_the_model(random: Any, model: Any, options: Any) -> None:
+    model.body_mass[1] = -1.0
+    model.body_inertia[1, 0] = np.nan
+    model.jnt_type[0] = 99
+
+
+def test_a_model_that_randomize_breaks_is_told_with_the_function() -> None:
+    assert "breaks_the_model (test_errors.py, line " in message_of(slider(randomize=breaks_the_model))
 
 
 def test_a_start_of_the_wrong_size_is_refused() -> None:

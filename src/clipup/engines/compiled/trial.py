@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,16 +147,16 @@ def _is_number(value: object) -> bool:
     return isinstance(value, numbers.Real | np.bool_)
 
 
-def _is_pair(value: object) -> bool:
-    return isinstance(value, tuple | list) and len(value) == 2
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, tuple | list) and len(cast("list[object]", value)) == 2
 
 
 def _is_truth(value: object) -> bool:
     return isinstance(value, bool | np.bool_ | int | np.integer)
 
 
-def _is_outcome(value: object) -> bool:
-    return isinstance(value, tuple) and len(value) == 2 and _is_number(value[0]) and _is_truth(value[1])
+def _is_outcome(value: Any) -> bool:
+    return isinstance(value, tuple) and _is_pair(value) and _is_number(value[0]) and _is_truth(value[1])
 
 
 def _check_arguments(task: CompiledTask) -> None:

@@ -156,7 +156,10 @@ def _is_truth(value: object) -> bool:
 
 
 def _is_outcome(value: Any) -> bool:
-    return isinstance(value, tuple) and _is_pair(value) and _is_number(value[0]) and _is_truth(value[1])
+    if not isinstance(value, tuple) or not _is_pair(value):
+        return False
+    gained, over = cast("tuple[object, object]", value)
+    return _is_number(gained) and _is_truth(over)
 
 
 def _check_arguments(task: CompiledTask) -> None:

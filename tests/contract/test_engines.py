@@ -22,6 +22,10 @@ from clipup.policies.act import Actor
 
 # Environment, engine, network, size of the parameters, candidates.
 CASES = {
+    "compiled-Walker2d-v5": ("Walker2d-v5", "compiled", "linear-bias", 0.05, 30),
+    "compiled-Humanoid-v4": ("Humanoid-v4", "compiled", "mlp:16", 0.05, 22),
+    "compiled-CartPole-v1": ("CartPole-v1", "compiled", "linear-bias", 0.5, 30),
+    "compiled-Pendulum-v1": ("Pendulum-v1", "compiled", "mlp:8:relu", 0.5, 8),
     "envpool-LunarLanderContinuous-v3": ("LunarLanderContinuous-v3", "envpool", "linear", 0.5, 30),
     "envpool-Walker2d-v4": ("Walker2d-v4", "envpool", "linear-bias", 0.05, 30),
     "envpool-Humanoid-v4": ("Humanoid-v4", "envpool", "mlp:16", 0.05, 22),
@@ -199,7 +203,9 @@ def test_a_callers_arrays_are_left_alone(case: Case) -> None:
 @pytest.mark.parametrize(
     ("env", "engine"),
     [
-        ("Walker2d-v4", "auto"),
+        ("Walker2d-v4", "compiled"),
+        ("Pendulum-v1", "compiled"),
+        ("Walker2d-v4", "envpool"),
         ("LunarLanderContinuous-v3", "auto"),
         ("Pendulum-v1", "gymnasium"),
         ("Toy-v0", "toy"),
@@ -236,11 +242,13 @@ class TestEpisodes:
         case.close()
 
 
-@pytest.mark.parametrize("env", ["Walker2d-v4", "LunarLanderContinuous-v3"])
+@pytest.mark.parametrize(
+    ("env", "engine"), [("Walker2d-v4", "compiled"), ("Walker2d-v4", "envpool"), ("LunarLanderContinuous-v3", "auto")]
+)
 @pytest.mark.parametrize("sharing", ["pair", "shared"])
-def test_seeds_in_common_are_so_in_every_episode(env: str, sharing: Any) -> None:
+def test_seeds_in_common_are_so_in_every_episode(env: str, engine: str, sharing: Any) -> None:
     # One step an episode: what a candidate sees is where its episodes start, whatever its policy does.
-    case = Case(env, "auto", "linear-bias", 0.5, 8, episodes=3, episode_seeds=sharing, max_episode_steps=1)
+    case = Case(env, engine, "linear-bias", 0.5, 8, episodes=3, episode_seeds=sharing, max_episode_steps=1)
     moments = case.run(case.engines[0]).moments
     case.close()
     assert moments is not None and moments.count.tolist() == [3] * 8
@@ -249,7 +257,7 @@ def test_seeds_in_common_are_so_in_every_episode(env: str, sharing: Any) -> None
     assert (moments.mean[0::2] == moments.mean[1::2]).all()
 
 
-@pytest.mark.parametrize("engine", ["envpool", "gymnasium"])
+@pytest.mark.parametrize("engine", ["compiled", "envpool", "gymnasium"])
 def test_interactions_fitness_and_returns_are_exact(engine: Any) -> None:
     # CartPole pays 1 for each step, so the return is the number of steps taken.
     made = make_engine(Task("CartPole-v1", engine=engine, episodes=2, reward_offset=-0.25), lanes=4)
@@ -262,7 +270,7 @@ def test_interactions_fitness_and_returns_are_exact(engine: Any) -> None:
     np.testing.assert_allclose(outcomes.fitness, 0.75 * outcomes.returns)
 
 
-@pytest.mark.parametrize("engine", ["envpool", "gymnasium"])
+@pytest.mark.parametrize("engine", ["compiled", "envpool", "gymnasium"])
 def test_a_limit_of_steps_is_kept(engine: Any) -> None:
     made = make_engine(Task("Pendulum-v1", engine=engine, max_episode_steps=13))
     outcomes = made.evaluate(Rollout(Network(3, 1), np.zeros((3, 4), np.float32), seed=0, generation=0))
@@ -270,7 +278,7 @@ def test_a_limit_of_steps_is_kept(engine: Any) -> None:
     assert outcomes.interactions.tolist() == [13, 13, 13]
 
 
-@pytest.mark.parametrize("engine", ["envpool", "gymnasium"])
+@pytest.mark.parametrize("engine", ["compiled", "envpool", "gymnasium"])
 def test_no_candidates_give_no_outcomes(engine: Any) -> None:
     made = make_engine(Task("CartPole-v1", engine=engine))
     outcomes = made.evaluate(
@@ -281,7 +289,7 @@ def test_no_candidates_give_no_outcomes(engine: Any) -> None:
     assert outcomes.moments.mean.shape == (0, 4)
 
 
-@pytest.mark.parametrize("engine", ["envpool", "gymnasium"])
+@pytest.mark.parametrize("engine", ["compiled", "envpool", "gymnasium"])
 def test_moments_are_those_of_the_observations_acted_on(engine: Any) -> None:
     import gymnasium
 
@@ -293,7 +301,7 @@ def test_moments_are_those_of_the_observations_acted_on(engine: Any) -> None:
     made.close()
     assert outcomes.moments is not None
     assert outcomes.moments.count.tolist() == [25]
-    if engine == "gymnasium":
+    if engine != "envpool":
         words = seed_words(2, "candidate", epoch=0, stream="training", indices=np.array([0]))
         environment = gymnasium.make("Pendulum-v1")
         observation, _ = environment.reset(seed=uint32(words)[0])

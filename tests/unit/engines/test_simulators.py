@@ -50,7 +50,7 @@ def census(monkeypatch: pytest.MonkeyPatch) -> Census:
 # are other ones.
 @pytest.mark.parametrize(("env", "most"), [("CartPole-v1", 8), ("InvertedPendulum-v4", 16)])
 def test_a_large_population_does_not_need_as_many_simulators(env: str, most: int, census: Census) -> None:
-    engine = make_engine(Task(env, max_episode_steps=20), lanes=8)
+    engine = make_engine(Task(env, engine="envpool", max_episode_steps=20), lanes=8)
     network = Network(4, engine.actions.size)
     for generation in range(3):
         engine.evaluate(
@@ -66,7 +66,7 @@ def test_a_large_population_does_not_need_as_many_simulators(env: str, most: int
 def test_an_evaluation_that_is_cut_short_leaves_no_simulator(
     env: str, error: type[BaseException], census: Census, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine = make_engine(Task(env, max_episode_steps=20), lanes=8)
+    engine = make_engine(Task(env, engine="envpool", max_episode_steps=20), lanes=8)
     network = Network(4, engine.actions.size)
     rows = np.zeros((20, network.parameter_count), np.float32)
     whole = engine.evaluate(Rollout(network, rows, seed=0, generation=0))
@@ -90,7 +90,7 @@ def test_an_evaluation_that_is_cut_short_leaves_no_simulator(
 
 
 def test_a_lane_that_is_made_anew_replaces_the_old_one(census: Census) -> None:
-    engine = make_engine(Task("InvertedPendulum-v4", max_episode_steps=5), lanes=4)
+    engine = make_engine(Task("InvertedPendulum-v4", engine="envpool", max_episode_steps=5), lanes=4)
     network = Network(4, 1)
     rows = np.zeros((4, network.parameter_count), np.float32)
     for _ in range(3):

@@ -147,19 +147,19 @@ def _is_number(value: object) -> bool:
     return isinstance(value, numbers.Real | np.bool_)
 
 
-def _is_pair(value: Any) -> bool:
-    return isinstance(value, tuple | list) and len(cast("list[object]", value)) == 2
+def _is_pair(value: object) -> bool:
+    return isinstance(value, tuple | list) and len(cast("tuple[object, ...]", value)) == 2
 
 
 def _is_truth(value: object) -> bool:
     return isinstance(value, bool | np.bool_ | int | np.integer)
 
 
-def _is_outcome(value: Any) -> bool:
-    if not isinstance(value, tuple) or not _is_pair(value):
+def _is_outcome(value: object) -> bool:
+    if not isinstance(value, tuple) or not _is_pair(cast(object, value)):
         return False
-    gained, over = cast("tuple[object, object]", value)
-    return _is_number(gained) and _is_truth(over)
+    reward, terminated = cast("tuple[object, object]", value)
+    return _is_number(reward) and _is_truth(terminated)
 
 
 def _check_arguments(task: CompiledTask) -> None:

@@ -67,7 +67,7 @@ def test_the_search_is_the_same_for_any_number_of_processes(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("name", "generations"), [("own_robot.py", "4"), ("own_task.py", "20")], ids=["robot", "array task"]
+    ("name", "generations"), [("own_robot.py", "12"), ("own_task.py", "20")], ids=["robot", "array task"]
 )
 def test_a_task_of_one_s_own_learns_alike_on_one_and_on_two_threads(
     name: str, generations: str, tmp_path: Path

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import io
-import os
 import sys
 
 from clipup.cli.arguments import OneLineParser
 from clipup.cli.registry import COMMANDS
 from clipup.errors import ClipUpError, Diverged, EnvironmentFault, InvalidArgument, reason
+from clipup.files import drop_output
 from clipup.suggestions import did_you_mean
 
 USAGE_ERROR = 2
@@ -31,7 +31,7 @@ def main(words: list[str] | None = None) -> int:
         return _complain(error, RUN_FAILED)
     except BrokenPipeError:
         # The reader of our output is gone, as after `| head`; Python would complain again while flushing at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output(sys.stdout.fileno())
         return 0
     except (ClipUpError, OSError, UnicodeError) as error:
         return _complain(error, USAGE_ERROR)

@@ -15,7 +15,6 @@ from clipup.errors import FileFault, InvalidArgument, RunBusy, RunExists
 from clipup.executors import make_executor
 from clipup.policies import Policy
 from clipup.runs import rundir
-from clipup.runs.checkpoint import list_checkpoints
 from clipup.runs.config import CHANGEABLE, RunConfig, check_name, differences
 from clipup.runs.keywords import RunChanges, RunSettings
 from clipup.runs.records import Record, read_records
@@ -145,7 +144,7 @@ def resume(
     """
     directory = RunDirectory(run)
     before = directory.read_config()
-    made = max((generation for generation, _ in list_checkpoints(directory.checkpoints_path)), default=0)
+    made = directory.newest_generation()
     given: dict[str, object] = dict(changes)
     if more_generations is not None:
         if "generations" in given or more_generations < 0:

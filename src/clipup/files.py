@@ -22,7 +22,7 @@ from collections.abc import Callable, Generator
 from importlib import resources
 from pathlib import Path
 from types import TracebackType
-from typing import IO, BinaryIO, cast
+from typing import IO, BinaryIO, TextIO, cast
 
 from clipup.errors import FileFault, InvalidArgument
 
@@ -116,6 +116,21 @@ def package_text(package: str, *names: str) -> str:
 def package_names(package: str, suffix: str) -> list[str]:
     """Return the names of clipup's own files in `package` that end in `suffix`, sorted."""
     return sorted(entry.name for entry in resources.files(package).iterdir() if entry.name.endswith(suffix))
+
+
+def fill_standard_streams() -> None:
+    """Open standard input, output and error where they are closed (``>&-``).
+
+    Otherwise the next file that is opened takes their number, and what a library prints goes into it.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+
+
+def nowhere() -> TextIO:
+    """Return a text stream that drops what is written to it."""
+    return cast(TextIO, Path(os.devnull).open("w", encoding="utf-8"))
 
 
 def drop_output(descriptor: int) -> None:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import os
+import signal
 import sys
+import threading
+from collections.abc import Generator
+from types import FrameType
 
 from clipup.cli.arguments import OneLineParser
 from clipup.cli.registry import COMMANDS
-from clipup.errors import ClipUpError, Diverged, EnvironmentFault, InvalidArgument, reason
-from clipup.files import drop_output
+from clipup.errors import ClipUpError, Diverged, EnvironmentFault, InvalidArgument, printable, reason
+from clipup.files import drop_output, fill_standard_streams, nowhere
 from clipup.suggestions import did_you_mean
 
+EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 USAGE_ERROR = 2
 RUN_FAILED = 1
 
@@ -21,23 +28,82 @@ def main(words: list[str] | None = None) -> int:
     0: done. 1: a run failed (the search diverged, every environment failed). 2: an argument was wrong, or a file could
     not be read or written. 130, 143 and 129: stopped by Ctrl-C, SIGTERM and a closed terminal.
     """
+    own_process = words is None
     words = sys.argv[1:] if words is None else words
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that cannot show ± shows something else
+    fill_standard_streams()
+    with contextlib.ExitStack() as streams:
+        streams.enter_context(_signals(own_process=own_process))
+        for name in ("stdout", "stderr"):
+            stream = getattr(sys, name)
+            if stream is None:  # started with it closed (`>&-`)
+                setattr(sys, name, streams.enter_context(nowhere()))
+                streams.callback(setattr, sys, name, None)
+            elif isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")  # a terminal that cannot show ± shows something else
+        code = _main(words)
+        try:
+            sys.stdout.flush()
+        except (OSError, ValueError):  # the disk behind it is full; Python would complain again at exit
+            drop_output(1)
+        return code
+
+
+class _Stopped(KeyboardInterrupt):
+    """A signal came while no run was there to be saved."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        super().__init__(number.name)
+        self.exit_code = EXIT_CODES[number]
+
+
+@contextlib.contextmanager
+def _signals(*, own_process: bool) -> Generator[None]:
+    """Turn the first signal into an exception, and ignore the next ones: a storm of them must not disturb the end.
+
+    While a run trains, `clipup.training.signals` handles them. At the end of a process of our own, a signal ends it at
+    once: nothing is left to be saved, and Python's clean-up would print a traceback.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[signal.Signals] = []
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        came.append(signal.Signals(number))
+        if len(came) == 1:
+            raise _Stopped(came[0])
+
+    before = {number: signal.getsignal(number) for number in EXIT_CODES}
+    for number, handler in before.items():
+        if handler in (signal.SIG_DFL, signal.default_int_handler):
+            signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            if own_process and handler is not signal.SIG_IGN:
+                signal.signal(number, lambda number, frame: os._exit(EXIT_CODES[signal.Signals(number)]))
+            elif handler is not None:
+                signal.signal(number, handler)
+
+
+def _main(words: list[str]) -> int:
     try:
         return _dispatch(words)
     except (Diverged, EnvironmentFault) as error:
         return _complain(error, RUN_FAILED)
     except BrokenPipeError:
         # The reader of our output is gone, as after `| head`; Python would complain again while flushing at exit.
-        drop_output(sys.stdout.fileno())
+        drop_output(1)
         return 0
-    except (ClipUpError, OSError, UnicodeError) as error:
+    except (ClipUpError, OSError, UnicodeError, RecursionError) as error:
         return _complain(error, USAGE_ERROR)
     except MemoryError as error:
         sys.stderr.write(f"clipup: not enough memory ({error}); use smaller populations, networks or lanes\n")
         return RUN_FAILED
+    except _Stopped as stopped:
+        sys.stderr.write(f"clipup: stopped by {stopped}\n")
+        return stopped.exit_code
     except KeyboardInterrupt as error:
         return int(getattr(error, "exit_code", 130))
 
@@ -83,8 +149,8 @@ start here:
 
 
 def _complain(error: BaseException, code: int) -> int:
-    text = " ".join(str(error).split()) or type(error).__name__
+    text = printable(" ".join(str(error).split()) or type(error).__name__)
     if isinstance(error, OSError) and not isinstance(error, ClipUpError):
-        text = f"{error.filename or 'file system'}: {reason(error)}"
+        text = printable(f"{error.filename or 'file system'}: {reason(error)}")
     sys.stderr.write(f"clipup: {text}\n")
     return code

@@ -34,6 +34,7 @@ _SAFE_PATH, _OURS = "PYTHONSAFEPATH", "clipup"  # any value turns it on; this on
 _UNGUARDED = 83  # the exit code of a worker that ran into the script that started it
 _CLOSING_SECONDS = 1.0
 _PR_SET_PDEATHSIG = 1
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 # -- in the trainer's process ------------------------------------------------------------------------------------------
@@ -145,7 +146,7 @@ class ProcessTransport:
             process = self._context.Process(
                 target=serve, args=(theirs, self._setup, by_kernel), name="clipup-worker", daemon=True
             )
-            with _worker_environment():
+            with _worker_environment(), _signals_held():
                 process.start()
             theirs.close()
             self._count += 1
@@ -232,6 +233,19 @@ def _worker_environment() -> Generator[None]:
                 os.environ[name] = value
 
 
+@contextmanager
+def _signals_held() -> Generator[None]:
+    """Hold signals back while a worker is started, so that it begins with them held back too.
+
+    Ctrl-C reaches the whole process group. A worker that is still importing would print a traceback.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 # -- in the worker's process -------------------------------------------------------------------------------------------
 
 
@@ -239,8 +253,9 @@ def serve(connection: Connection, setup: bytes, end_with_thread: bool) -> None:
     """Be a worker until the other end of `connection` is closed."""
     # Ctrl-C and a batch system's SIGTERM reach the whole process group. The trainer handles them: it may want a few
     # more results before it ends its workers.
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     if os.environ.get(_SAFE_PATH) == _OURS:
         del os.environ[_SAFE_PATH]  # processes that an environment starts get their user's settings
     _end_with_parent(by_kernel=end_with_thread)

@@ -9,7 +9,7 @@ from clipup.errors import ClipUpError, InvalidArgument
 from clipup.runs.config import RunConfig, config_values, settings
 from clipup.runs.resolve import resolve
 from clipup.runs.toml import format_value, parse_value
-from clipup.runs.trust import KNOWN_MODULES, check_cluster
+from clipup.runs.trust import check_cluster
 
 
 def train_command(config: RunConfig) -> str:
@@ -45,7 +45,7 @@ def repeat_command(path: Path, env: str = "", cluster: str | None = None) -> str
     are computed, the cluster may be gone, and pasting a command must not connect to an address from a foreign file.
     """
     module = env.rpartition(":")[0]
-    trust = ["--import", module] if module and module not in KNOWN_MODULES else []
+    trust = ["--import", module] if module else []
     where = [] if _is_taken(cluster) else ["--cluster", "none"]
     words = ["clipup", "train", "--config", str(path / "config.toml"), *trust, *where, "--run", f"{path}-again"]
     return shlex.join(words)

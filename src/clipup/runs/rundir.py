@@ -262,7 +262,7 @@ def _is_own(path: Path) -> bool:
     """Whether `path` may be read: a regular file, or nothing."""
     try:
         return stat.S_ISREG(path.lstat().st_mode)
-    except OSError:
+    except (OSError, ValueError):
         return True
 
 

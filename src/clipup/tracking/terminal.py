@@ -6,6 +6,7 @@ import contextlib
 import time
 from typing import TextIO
 
+from clipup.errors import printable
 from clipup.runs.config import ENGINES, RunConfig
 from clipup.runs.records import ClockRecord, Record
 from clipup.runs.rundir import Status
@@ -84,7 +85,7 @@ class WarningDisplay:
 def write_line(stream: TextIO, line: str) -> None:
     """Write and flush a line. A closed terminal or pipe must not end a run."""
     with contextlib.suppress(OSError, ValueError):
-        stream.write(line + "\n")
+        stream.write(printable(line) + "\n")
         stream.flush()
 
 

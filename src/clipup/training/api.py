@@ -21,7 +21,7 @@ from clipup.runs.records import Record, read_records
 from clipup.runs.resolve import resolve
 from clipup.runs.rundir import RunDirectory
 from clipup.runs.storage import DirectoryStorage, Storage
-from clipup.runs.trust import check_cluster, check_import
+from clipup.runs.trust import check_cluster, check_import, trusted_execution
 from clipup.tracking import Tracker, make_trackers
 from clipup.training.setup import make_search, make_task
 from clipup.training.signals import EXIT_CODES, Interruption
@@ -107,12 +107,12 @@ def train(
     while run is True:
         path = rundir.next_free(Path("runs"), resolved.env)
         try:
-            return start(resolved, RunDirectory(path), trackers=told, maker=maker)
+            return start(resolved, RunDirectory(path), trackers=told, maker=maker, typed=given)
         except (RunExists, RunBusy):
             if path == tried:
                 raise
             tried = path  # another run took the name since it was found free; the next number is looked for
-    return start(resolved, RunDirectory(run) if run else None, trackers=told, maker=maker)
+    return start(resolved, RunDirectory(run) if run else None, trackers=told, maker=maker, typed=given)
 
 
 def resume(
@@ -160,7 +160,7 @@ def resume(
     if env is None:
         check_import(config.env, named=imports, source=str(directory.config_path))
     check_cluster(config.cluster, named="cluster" in given, source=str(directory.config_path))
-    return proceed(config, directory, trackers=[*trackers, *_displays(progress)], maker=env)
+    return proceed(config, directory, trackers=[*trackers, *_displays(progress)], maker=env, typed=given)
 
 
 def advance(config: RunConfig, directory: RunDirectory, *, trackers: Sequence[Tracker] = ()) -> TrainingResult:
@@ -174,8 +174,12 @@ def start(
     *,
     trackers: Sequence[Tracker] = (),
     maker: EnvironmentMaker | None = None,
+    typed: Collection[str] | None = None,
 ) -> TrainingResult:
-    """Run a configuration from its beginning, in a new directory or in none."""
+    """Run a configuration from its beginning, in a new directory or in none.
+
+    `typed` names the settings that are a person's own words; None for all.
+    """
     if directory is not None:
         directory.check_new()  # checked again when it is made; the user need not wait for environments first
 
@@ -185,7 +189,7 @@ def start(
         directory.create(config)
         return DirectoryStorage(directory, config, _warner(trackers))
 
-    return _run(config, directory, store, trackers, maker)
+    return _run(config, directory, store, trackers, maker, typed)
 
 
 def proceed(
@@ -194,8 +198,12 @@ def proceed(
     *,
     trackers: Sequence[Tracker] = (),
     maker: EnvironmentMaker | None = None,
+    typed: Collection[str] | None = None,
 ) -> TrainingResult:
-    """Go on with the run in `directory`. Its settings may differ from `config` in limits and execution only."""
+    """Go on with the run in `directory`. Its settings may differ from `config` in limits and execution only.
+
+    `typed` names the settings that are a person's own words; None for all.
+    """
     before = directory.read_config()
     if different := differences(before, config):
         raise FileFault(f"{directory.path}: its run differs in {', '.join(different)}; start a new run elsewhere")
@@ -208,7 +216,7 @@ def proceed(
             directory.write_config(config)
         return storage
 
-    return _run(config, directory, store, trackers, maker)
+    return _run(config, directory, store, trackers, maker, typed)
 
 
 def _run(
@@ -217,28 +225,32 @@ def _run(
     store: Callable[[], Storage],
     trackers: Sequence[Tracker],
     maker: EnvironmentMaker | None,
+    typed: Collection[str] | None,
 ) -> TrainingResult:
     path = directory.path if directory is not None else None
-    everyone = [*trackers, *make_trackers(config, path)]
+    trusted = config if typed is None else trusted_execution(config, typed, _warner(trackers))
+    everyone = [*trackers, *make_trackers(trusted, path)]
     executor = make_executor(
         make_task(config, maker),
         config.policy,
         collect_moments=config.normalize,
         lanes=config.lanes,
-        workers=config.workers,
+        workers=trusted.workers,
         cluster=config.cluster,
         episode_timeout=config.episode_timeout,
     )
     # Every mistake in the configuration is found before anything is written.
-    try:
-        search = make_search(config, executor.description.network.parameter_count)
-        with Interruption() as interruption:
+    with Interruption() as interruption:  # until everything is closed: a late signal must not disturb that
+        try:
+            search = make_search(config, executor.description.network.parameter_count)
             trainer = Trainer(config, search, executor, store(), everyone, interruption)
             status = trainer.run()
-    finally:
-        executor.close()
-        if directory is not None:
-            directory.close()
+        finally:
+            try:
+                executor.close()
+            finally:
+                if directory is not None:
+                    directory.close()
     records = tuple(trainer.records) if directory is None else tuple(read_records(directory.records_path))
     outcome = dataclasses.asdict(status)
     del outcome["engine"]

@@ -1,8 +1,8 @@
 """Run directories from someone else: every reading command, `resume` too, over hundreds of hostile ones.
 
 A case is a seed. It takes a sound run and changes one to three things in it: links, pipes, forged numbers, deep and
-huge files. Each command has a limit of time and of memory. None may show a traceback, hang, or change anything outside the
-run. Commands run in forked children of one process that imported everything, so that a case takes milliseconds.
+huge files. Each command has a limit of time and of memory. None may show a traceback, hang, or change anything outside
+the run. Commands run in forked children of one process that imported everything, so that a case takes milliseconds.
 """
 
 from __future__ import annotations

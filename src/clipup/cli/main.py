@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import signal
 import sys
 import threading
@@ -28,8 +27,13 @@ def main(words: list[str] | None = None) -> int:
     0: done. 1: a run failed (the search diverged, every environment failed). 2: an argument was wrong, or a file could
     not be read or written. 130, 143 and 129: stopped by Ctrl-C, SIGTERM and a closed terminal.
     """
-    own_process = words is None
-    words = sys.argv[1:] if words is None else words
+    try:
+        return _with_streams(sys.argv[1:] if words is None else words, own_process=words is None)
+    except _Stopped as stopped:  # it came at the very end
+        return stopped.exit_code
+
+
+def _with_streams(words: list[str], *, own_process: bool) -> int:
     fill_standard_streams()
     with contextlib.ExitStack() as streams:
         streams.enter_context(_signals(own_process=own_process))
@@ -60,8 +64,8 @@ class _Stopped(KeyboardInterrupt):
 def _signals(*, own_process: bool) -> Generator[None]:
     """Turn the first signal into an exception, and ignore the next ones: a storm of them must not disturb the end.
 
-    While a run trains, `clipup.training.signals` handles them. At the end of a process of our own, a signal ends it at
-    once: nothing is left to be saved, and Python's clean-up would print a traceback.
+    While a run trains, `clipup.training.signals` handles them. At the end of a process of our own they are ignored:
+    everything is saved, and a signal during Python's clean-up would print a traceback or change the exit code.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -81,10 +85,8 @@ def _signals(*, own_process: bool) -> Generator[None]:
         yield
     finally:
         for number, handler in before.items():
-            if own_process and handler is not signal.SIG_IGN:
-                signal.signal(number, lambda number, frame: os._exit(EXIT_CODES[signal.Signals(number)]))
-            elif handler is not None:
-                signal.signal(number, handler)
+            if own_process or handler is not None:
+                signal.signal(number, signal.SIG_IGN if own_process else handler)
 
 
 def _main(words: list[str]) -> int:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from multiprocessing.spawn import get_preparation_data
@@ -239,6 +240,7 @@ def _signals_held() -> Generator[None]:
 
     Ctrl-C reaches the whole process group. A worker that is still importing would print a traceback.
     """
+    resource_tracker.ensure_running()  # multiprocessing's helper; starting it lets the signals through again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:
         yield

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import re
 import secrets
 import stat
+import sys
 import time
 from collections.abc import Callable, Generator
 from importlib import resources
@@ -26,7 +26,31 @@ from typing import IO, BinaryIO, TextIO, cast
 
 from clipup.errors import FileFault, InvalidArgument
 
+if sys.platform == "win32":
+    import msvcrt
+
+    _FAR_BYTE = 2**20  # beyond what the file holds: Windows lets no one read a locked byte
+
+    def _flock(descriptor: int, *, shared: bool) -> None:
+        """Lock an open file, or raise OSError."""
+        os.lseek(descriptor, _FAR_BYTE, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+else:
+    import fcntl
+
+    def _flock(descriptor: int, *, shared: bool) -> None:
+        """Lock an open file or directory, or raise BlockingIOError."""
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+
+
+BUSY = (BlockingIOError, PermissionError) if sys.platform == "win32" else (BlockingIOError,)
+"""What is raised where another process holds a lock."""
 TEMPORARY_SUFFIX = ".partial"
+# Windows can neither open a directory nor look up names relative to one. There, names are looked up by path.
+_RELATIVE = os.open in os.supports_dir_fd
+_NOFOLLOW, _NONBLOCK = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_NONBLOCK", 0)
+_CLOEXEC = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_NOCTTY, _DIRECTORY = getattr(os, "O_NOCTTY", 0), getattr(os, "O_DIRECTORY", 0)
 NAME_LIMIT = 100_000
 """Names that are read of a directory at most."""
 _CHUNK = 1024 * 1024
@@ -55,7 +79,7 @@ def read_named(path: str | os.PathLike[str], limit: int, what: str, head: Head |
     """Return the content of a file that a person named, or FileFault; `what` is what the file should be."""
     with _faults(path, "read"):
         # A pipe that no program writes to would block without O_NONBLOCK.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | _NONBLOCK | _CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
             _check_regular(descriptor)
             return _bounded(file, limit, path, what, head)
@@ -100,9 +124,10 @@ def write_output(path: Path, data: bytes) -> None:
 
 def _write_into(path: Path, data: bytes) -> None:
     # Without O_NONBLOCK, a pipe that no program reads would block here.
-    descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    descriptor = os.open(path, os.O_WRONLY | _NONBLOCK | _CLOEXEC | _NOCTTY)
     with os.fdopen(descriptor, "wb", buffering=0) as file:
-        os.set_blocking(descriptor, True)
+        if _NONBLOCK:
+            os.set_blocking(descriptor, True)
         view = memoryview(data)
         while view:
             view = view[file.write(view) :]
@@ -135,7 +160,7 @@ def nowhere() -> TextIO:
 
 def drop_output(descriptor: int) -> None:
     """Send what is still written to a descriptor nowhere."""
-    nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+    nowhere = os.open(os.devnull, os.O_WRONLY | _CLOEXEC)
     os.dup2(nowhere, descriptor)
     os.close(nowhere)
 
@@ -155,7 +180,7 @@ class Directory:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         with _faults(self.path, "opened"):
-            self.descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            self.descriptor = _open_directory(path)
 
     def __enter__(self) -> Directory:
         return self
@@ -167,19 +192,21 @@ class Directory:
 
     def close(self) -> None:
         """Close it; may be called more than once."""
-        if self.descriptor >= 0:
+        if self.descriptor >= 0 and _RELATIVE:
             os.close(self.descriptor)
-            self.descriptor = -1
+        self.descriptor = -1
 
     def child(self, name: str, *, create: bool = False) -> Directory:
         """Open a directory in this one; `create` makes it if it is missing. A link is refused."""
         with _faults(self.path / name, "opened"):
             if create:
                 with contextlib.suppress(FileExistsError):
-                    os.mkdir(name, dir_fd=self.descriptor)
-            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+                    os.mkdir(self._at(name), dir_fd=self._here)
             try:
-                descriptor = os.open(name, flags, dir_fd=self.descriptor)
+                state = os.stat(self._at(name), dir_fd=self._here, follow_symlinks=False)
+                if not stat.S_ISDIR(state.st_mode):
+                    raise NotADirectoryError
+                descriptor = _open_directory(self._at(name), flags=_NOFOLLOW, here=self._here)
             except NotADirectoryError:
                 raise NotRegular("a link, or not a directory") from None
         found = Directory.__new__(Directory)
@@ -189,13 +216,13 @@ class Directory:
     @property
     def place(self) -> str:
         """A path for libraries that open files themselves: it leads here even if the directory's path changes."""
-        return f"/proc/self/fd/{self.descriptor}"
+        return f"/proc/self/fd/{self.descriptor}" if sys.platform == "linux" else str(self.path)
 
     def names(self) -> list[str]:
         """Return all names in it, sorted; FileFault beyond `NAME_LIMIT`."""
         with _faults(self.path, "read"):
             found: list[str] = []
-            with os.scandir(self.descriptor) as entries:
+            with os.scandir(self.descriptor if _RELATIVE else self.path) as entries:
                 for entry in entries:
                     found.append(entry.name)
                     if len(found) > NAME_LIMIT:
@@ -205,7 +232,7 @@ class Directory:
     def state(self, name: str) -> os.stat_result | None:
         """Return what the system says of a name itself (not of what a link leads to), or None if there is none."""
         try:
-            return os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
+            return os.stat(self._at(name), dir_fd=self._here, follow_symlinks=False)
         except OSError:
             return None
 
@@ -242,25 +269,25 @@ class Directory:
                 with self.create(temporary) as file:
                     file.write(data)
                     file.flush()
-                    if mode is not None:
-                        os.fchmod(file.fileno(), mode)
                     os.fsync(file.fileno())
-                os.replace(temporary, name, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
+                if mode is not None:
+                    os.chmod(self._at(temporary), mode, dir_fd=self._here)
+                os.replace(self._at(temporary), self._at(name), src_dir_fd=self._here, dst_dir_fd=self._here)
                 self.sync()
             except OSError:
                 with contextlib.suppress(OSError):
-                    os.unlink(temporary, dir_fd=self.descriptor)
+                    os.unlink(self._at(temporary), dir_fd=self._here)
                 raise
 
     def create(self, name: str) -> IO[bytes]:
         """Open a new file for writing. Raises OSError, also if the name is taken."""
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        return os.fdopen(os.open(name, flags, 0o666, dir_fd=self.descriptor), "wb")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW | _CLOEXEC
+        return os.fdopen(os.open(self._at(name), flags, 0o666, dir_fd=self._here), "wb")
 
     def remove(self, name: str) -> None:
         """Remove a name that is not a directory, if it is there."""
         with _faults(self.path / name, "removed"), contextlib.suppress(FileNotFoundError):
-            os.unlink(name, dir_fd=self.descriptor)
+            os.unlink(self._at(name), dir_fd=self._here)
 
     def clean_up(self) -> None:
         """Remove the unfinished files that a crash left."""
@@ -271,12 +298,23 @@ class Directory:
 
     def sync(self) -> None:
         """Make its names survive a power cut."""
-        os.fsync(self.descriptor)
+        if _RELATIVE:
+            os.fsync(self.descriptor)
+
+    @property
+    def _here(self) -> int | None:
+        return self.descriptor if _RELATIVE else None
+
+    def _at(self, name: str) -> str:
+        return name if _RELATIVE else str(self.path / name)
 
     def _open(self, name: str, flags: int) -> int:
-        flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+        flags |= _NOFOLLOW | _NONBLOCK | _CLOEXEC | _NOCTTY
+        state = self.state(name)
+        if state is not None and not stat.S_ISREG(state.st_mode):
+            raise NotRegular("a link, or not a regular file")
         try:
-            descriptor = os.open(name, flags, 0o666, dir_fd=self.descriptor)
+            descriptor = os.open(self._at(name), flags, 0o666, dir_fd=self._here)
         except OSError as error:
             if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
                 raise NotRegular("a link, or not a regular file") from None
@@ -287,6 +325,14 @@ class Directory:
             os.close(descriptor)
             raise
         return descriptor
+
+
+def _open_directory(path: str | os.PathLike[str], *, flags: int = 0, here: int | None = None) -> int:
+    if not _RELATIVE:
+        if not Path(path).is_dir():
+            raise FileNotFoundError(errno.ENOENT, "no such directory")
+        return 0
+    return os.open(path, os.O_RDONLY | _DIRECTORY | _CLOEXEC | flags, dir_fd=here)
 
 
 def is_unfinished(name: str, final: str) -> bool:
@@ -361,7 +407,7 @@ class DirectoryLock:
         directory = Directory(self.path)
         self._held.append(directory)
         try:
-            taken = _take(directory.descriptor)
+            taken = _take(directory.descriptor) if _RELATIVE else None
             self._whole = taken is True
             if taken is not False:
                 file = directory.append(self.NAME)
@@ -398,7 +444,7 @@ class DirectoryLock:
         """Return whether a process holds the lock now."""
         try:
             with Directory(self.path) as directory:
-                if _is_locked(directory.descriptor):
+                if _RELATIVE and _is_locked(directory.descriptor):
                     return True
                 with directory.open(self.NAME) as file:
                     return _is_locked(file.fileno())
@@ -420,8 +466,8 @@ def _take(descriptor: int) -> bool | None:
         if attempt:
             time.sleep(0.05)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            _flock(descriptor, shared=False)
+        except BUSY:
             continue
         except OSError:
             return None
@@ -431,10 +477,9 @@ def _take(descriptor: int) -> bool | None:
 
 def _is_locked(descriptor: int) -> bool:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
+        _flock(descriptor, shared=True)
+    except BUSY:
         return True
     except OSError:
         return False
-    fcntl.flock(descriptor, fcntl.LOCK_UN)
-    return False
+    return False  # closing the file gives it back

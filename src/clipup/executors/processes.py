@@ -35,10 +35,7 @@ _SAFE_PATH, _OURS = "PYTHONSAFEPATH", "clipup"  # any value turns it on; this on
 _UNGUARDED = 83  # the exit code of a worker that ran into the script that started it
 _CLOSING_SECONDS = 1.0
 _PR_SET_PDEATHSIG = 1
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-# -- in the trainer's process ------------------------------------------------------------------------------------------
+_SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
 @dataclass
@@ -53,12 +50,7 @@ class _Process:
 class ProcessTransport:
     """Processes that are started with spawn, use one BLAS thread each, and end with this process.
 
-    Parameters
-    ----------
-    setup
-        What the workers are made for; must be picklable.
-    workers
-        How many there are.
+    There are `workers` of them. They are made for `setup`, which must be picklable.
     """
 
     rule = RangeRule(share=3.0, message=0.0004, longest=3.0)
@@ -75,7 +67,7 @@ class ProcessTransport:
         if script is not None and not Path(script).is_file():
             raise NoProcesses(f"worker processes import the script that starts them, and {script} is not a file")
         try:
-            self._setup = pickle.dumps(setup)
+            self._setup = pickle.dumps(setup.for_workers())
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise NoProcesses(
                 f"the environment cannot be sent to worker processes ({error}); give its id, or a callable defined at "
@@ -240,6 +232,9 @@ def _signals_held() -> Generator[None]:
 
     Ctrl-C reaches the whole process group. A worker that is still importing would print a traceback.
     """
+    if sys.platform == "win32":
+        yield
+        return
     resource_tracker.ensure_running()  # multiprocessing's helper; starting it lets the signals through again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:
@@ -257,7 +252,8 @@ def serve(connection: Connection, setup: bytes, end_with_thread: bool) -> None:
     # more results before it ends its workers.
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+    if sys.platform != "win32":
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     if os.environ.get(_SAFE_PATH) == _OURS:
         del os.environ[_SAFE_PATH]  # processes that an environment starts get their user's settings
     _end_with_parent(by_kernel=end_with_thread)

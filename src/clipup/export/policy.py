@@ -32,21 +32,21 @@ POLICY, BEST_POLICY = "policy.safetensors", "best-policy.safetensors"
 Scalar = str | int | float | bool
 
 
-def _no_options() -> Mapping[str, Scalar]:
-    return {}
-
-
 @dataclass(frozen=True)
 class PolicyTask:
     """The task that a policy was trained for: enough to evaluate it there."""
 
     env: str = ""
-    env_options: Mapping[str, Scalar] = field(default_factory=_no_options)
+    env_options: Mapping[str, Scalar] = field(default_factory=dict[str, Scalar])
     engine: str = "auto"
     rescale_actions: bool = False
     generation: int = 0
     total_interactions: int = 0
     score: float | None = None
+    trained_engine: str = ""
+    """The engine that it was trained on, where `engine` may be "auto"; nothing in files of version 0.1."""
+    simulator_version: str = ""
+    """The version of that engine's simulator."""
 
 
 def encode_policy(policy: Policy, task: PolicyTask) -> bytes:
@@ -166,6 +166,9 @@ def _task(details: dict[str, object]) -> PolicyTask:
             raise FileFault(f"environment option {name!r:.60} is not text, a number, true or false")
         checked[name] = value
     score = details["score"]
+    trained_engine, version = details.get("trained_engine", ""), details.get("simulator_version", "")
+    if not isinstance(trained_engine, str) or not isinstance(version, str):
+        raise FileFault("the engine that it was trained on is not described as expected")
     return PolicyTask(
         env=details["env"],
         env_options=checked,
@@ -174,6 +177,8 @@ def _task(details: dict[str, object]) -> PolicyTask:
         generation=_whole(details, "generation"),
         total_interactions=_whole(details, "total_interactions"),
         score=float(score) if isinstance(score, int | float) else None,
+        trained_engine=trained_engine,
+        simulator_version=version,
     )
 
 

@@ -6,7 +6,6 @@ import dataclasses
 import datetime
 import json
 import math
-import os
 import platform
 import re
 import subprocess
@@ -23,6 +22,7 @@ from clipup.decoding import RESULTS, decode_object
 from clipup.engines import registry
 from clipup.errors import FileFault
 from clipup.files import read_named
+from clipup.processors import available_threads
 from clipup.reproduction.experiments import Experiment, ExperimentGroup, experiment_named
 from clipup.reproduction.planned_runs import PlannedRun, check_same_run
 from clipup.runs.records import Record, read_clock, read_records
@@ -155,9 +155,6 @@ class Results:
         return next((group for group in self.groups if group.name == name), empty)
 
 
-# ---- from run directories --------------------------------------------------------------------------------------------
-
-
 def collect(
     experiment: Experiment, planned: Sequence[PlannedRun], out: Path, *, runs: int, changes: Mapping[str, object]
 ) -> Results:
@@ -279,11 +276,8 @@ def _hardware() -> dict[str, str]:
         model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), model)
     except FileFault:
         pass
-    cores = str(len(os.sched_getaffinity(0)))
+    cores = str(available_threads())
     return {"cpu": model, "cores": cores, "system": f"{platform.system()} {platform.machine()}"}
-
-
-# ---- the result file -------------------------------------------------------------------------------------------------
 
 
 def encode(results: Results, extra: Mapping[str, object] | None = None) -> bytes:
@@ -320,13 +314,9 @@ def read_results(path: Path) -> Results:
 
 def _group(entry: Mapping[str, object]) -> GroupResult:
     runs = cast("list[dict[str, object]]", entry["runs"])
-    return GroupResult(
-        name=str(entry["name"]),
-        label=str(entry["label"]),
-        settings=str(entry["settings"]),
-        run_names=tuple(str(name) for name in cast("list[object]", entry["run_names"])),
-        runs=tuple(_run(run) for run in runs),
-    )
+    names = tuple(str(name) for name in cast("list[object]", entry["run_names"]))
+    name, label, settings = (str(entry[field]) for field in ("name", "label", "settings"))
+    return GroupResult(name, label, settings, names, tuple(_run(run) for run in runs))
 
 
 def _run(entry: Mapping[str, object]) -> RunResult:

@@ -136,10 +136,7 @@ def newest_checkpoint(
     for generation, name in found:
         path = directory.path / name
         try:
-            data = directory.read(
-                name, SIZE_LIMIT, "a checkpoint", lambda head, size, path=path: _head(head, size, str(path))
-            )
-            checkpoint = decode_checkpoint(data, str(path))
+            checkpoint = read_checkpoint(directory, name)
             if checkpoint.generation != generation:
                 raise FileFault(f"{path}: holds generation {checkpoint.generation}; the file was renamed")
             objection = accept(checkpoint)
@@ -156,8 +153,14 @@ def newest_checkpoint(
     return None
 
 
-def _head(data: bytes, size: int, source: str) -> None:
-    check_head(data, size, source)
+def read_checkpoint(directory: Directory, name: str) -> Checkpoint:
+    """The checkpoint of that name, or FileFault."""
+    source = str(directory.path / name)
+
+    def head(data: bytes, size: int) -> None:
+        check_head(data, size, source)
+
+    return decode_checkpoint(directory.read(name, SIZE_LIMIT, "a checkpoint", head), source)
 
 
 def state_value(state: Mapping[str, StateValue], name: str) -> float:

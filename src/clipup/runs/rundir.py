@@ -7,7 +7,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import cast
@@ -17,11 +17,12 @@ from clipup.engines import registry
 from clipup.errors import FileFault, RunBusy, RunExists
 from clipup.export.policy import BEST_POLICY, POLICY
 from clipup.files import Directory, DirectoryLock, is_file_below, is_unfinished, make_directories, read_below
-from clipup.runs.checkpoint import list_checkpoints
+from clipup.runs.checkpoint import list_checkpoints, read_checkpoint
 from clipup.runs.config import RunConfig
 from clipup.runs.records import is_sound
 from clipup.runs.resolve import make_config
 from clipup.runs.toml import format_config
+from clipup.runs.trust import import_flag
 
 DEPTH_LIMIT = 6
 """How many directories deep runs are looked for."""
@@ -42,6 +43,8 @@ class Status:
     score: float | None = None
     score_standard_error: float | None = None
     engine: str = ""
+    arithmetic_changed_at: int = 0
+    """The generation up to which another version of clipup computed with other roundings; 0 if none did."""
 
 
 class RunDirectory:
@@ -102,6 +105,16 @@ class RunDirectory:
             with files.child(CHECKPOINTS) as checkpoints:
                 return max((generation for generation, _ in list_checkpoints(checkpoints)), default=0)
 
+    def kept_engines(self) -> Generator[object]:
+        """The engine of every checkpoint that can be read, newest first; None where it names none."""
+        with Directory(self.path) as files:
+            if files.state(CHECKPOINTS) is None:
+                return
+            with files.child(CHECKPOINTS) as checkpoints:
+                for _, name in list_checkpoints(checkpoints):
+                    with contextlib.suppress(FileFault):  # `newest_checkpoint` says so, or raises
+                        yield read_checkpoint(checkpoints, name).counters.get("engine")
+
     def check_lock(self) -> None:
         """Raise FileFault if the lock was taken away while the run is open."""
         self._lock.check()
@@ -133,9 +146,14 @@ class RunDirectory:
             return
         if not self.exists():
             raise RunExists(f"{self.path} already holds files that are not a run's; choose another --run")
-        raise RunExists(
-            f"{self.path} already exists; go on with it: clipup resume {self.path}, or choose another --run"
-        )
+        resume = f"clipup resume {self.path}{self._import_flag()}"
+        raise RunExists(f"{self.path} already exists; go on: {resume}, or choose another --run")
+
+    def _import_flag(self) -> str:
+        try:
+            return import_flag(self.read_config().env)
+        except (FileFault, OSError):
+            return ""
 
     def _blocked(self) -> RunExists:
         """The error for a path of which some part is a file."""
@@ -170,9 +188,9 @@ class RunDirectory:
 
     def write_config(self, config: RunConfig) -> None:
         """Write the configuration, as when a run begins or is given more generations."""
-        self.files.replace(self.config_path.name, format_config(config, comment=self._head()).encode("utf-8"))
+        self.files.replace(self.config_path.name, format_config(config, comment=self._head(config)).encode("utf-8"))
 
-    def _head(self) -> str:
+    def _head(self, config: RunConfig) -> str:
         """The comment at the head of the configuration."""
         from importlib.metadata import PackageNotFoundError, version
 
@@ -181,7 +199,8 @@ class RunDirectory:
             with contextlib.suppress(PackageNotFoundError):
                 versions.append(f"{library} {version(library)}")
         return (
-            f"The whole configuration of this run. Repeat it: clipup train --config {self.config_path} --run NEW\n"
+            f"The whole configuration of this run. Repeat it: clipup train --config {self.config_path}"
+            f"{import_flag(config.env)} --run NEW\n"
             f"Made with {', '.join(versions)}."
         )
 

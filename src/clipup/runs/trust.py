@@ -10,6 +10,7 @@ most as many as there are processors here.
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Callable, Collection
 
 from clipup.errors import InvalidArgument
@@ -18,6 +19,8 @@ from clipup.runs.config import RunConfig
 
 SERVICES = ("wandb", "mlflow")
 """Settings that make clipup connect to a service outside."""
+KNOWN_CLUSTERS = (None, "ray", "auto")
+"""What a file may say of a cluster: none, or the one of this machine."""
 _OLD_GYM = ("GymV21Environment", "GymV26Environment")  # adapters that import whatever their option env_id names
 
 
@@ -33,9 +36,20 @@ def check_import(env: str, *, named: Collection[str], source: str) -> None:
         )
 
 
+def import_words(env: str) -> list[str]:
+    """Return the words that let a command import the module of `env`, which a file names: ``--import MODULE``."""
+    module = env.rpartition(":")[0]
+    return ["--import", module] if module else []
+
+
+def import_flag(env: str) -> str:
+    """Return `import_words` as text that continues a command."""
+    return "".join(f" {shlex.quote(word)}" for word in import_words(env))
+
+
 def check_cluster(cluster: str | None, *, named: bool, source: str) -> None:
     """Refuse the address of a cluster from the file `source` that the user did not name."""
-    if cluster not in (None, "ray", "auto") and not named:
+    if cluster not in KNOWN_CLUSTERS and not named:
         raise InvalidArgument(
             f"{source} names the cluster {cluster!r}, to which clipup would connect; if you trust it, say so: "
             f"--cluster {cluster}"

@@ -29,7 +29,6 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from clipup.engines import blas
 from clipup.engines.accumulator import Accumulator
 from clipup.engines.envpool import NAME
 from clipup.engines.envpool.lanes import LanePools
@@ -82,7 +81,7 @@ class EnvPoolEngine(Engine):
         )
         if len(rollout.parameters):
             try:
-                with blas.single_thread(), np.errstate(all="ignore"):
+                with np.errstate(all="ignore"):
                     _run(self._parts(rollout, accumulator))
             except BaseException:
                 self.close()  # environments that stopped midway are useless to the next call
@@ -102,9 +101,10 @@ class EnvPoolEngine(Engine):
     def _parts(self, rollout: Rollout, accumulator: Accumulator) -> Iterator[Lockstep]:
         """Yield the parts of the rollout, each made when it is about to run."""
         actor = Actor(rollout.network, rollout.statistics, self.actions)
+        arranged = actor.arrange(rollout.parameters)
         ways = (self._at_home, self._in_overflow) if self._replay else (self._fresh,)
         for pool, slots, rows, stride in chain.from_iterable(way(rollout) for way in ways):
-            yield Lockstep(pool, slots, rows, stride, actor, rollout.parameters, accumulator, keep_pool=self._replay)
+            yield Lockstep(pool, slots, rows, stride, actor, arranged, accumulator, keep_pool=self._replay)
 
     def _fresh(self, rollout: Rollout) -> Iterator[Part]:
         indices = rollout.indices
@@ -121,8 +121,8 @@ class EnvPoolEngine(Engine):
         epoch, place = divmod(rollout.generation, HOME_GENERATIONS)
         resets = np.full(len(lanes), place * self.task.episodes)
         seed_lanes = partial(self._seeds, rollout, "home", epoch)
-        for piece in self._home.take((rollout.seed, rollout.stream, epoch), seed_lanes, lanes, resets):
-            yield piece.pool, piece.slots, piece.places, 0
+        for pool, slots, places in self._home.take((rollout.seed, rollout.stream, epoch), seed_lanes, lanes, resets):
+            yield pool, slots, places, 0
 
     def _in_overflow(self, rollout: Rollout) -> Iterator[Part]:
         rows = np.flatnonzero(rollout.indices >= self.lanes)[: self.lanes]
@@ -133,8 +133,8 @@ class EnvPoolEngine(Engine):
         resets = (ordinals - 1) * self.task.episodes
         seed_lanes = partial(self._seeds, rollout, "overflow", rollout.generation)
         page = (rollout.seed, rollout.stream, rollout.generation)
-        for piece in self._overflow.take(page, seed_lanes, lanes, resets):
-            yield piece.pool, piece.slots, rows[piece.places], self.lanes
+        for pool, slots, places in self._overflow.take(page, seed_lanes, lanes, resets):
+            yield pool, slots, rows[places], self.lanes
 
     def _seeds(self, rollout: Rollout, purpose: Purpose, epoch: int, indices: NDArray[np.int64]) -> list[int]:
         shared = seed_indices(indices, self.task.episode_seeds)

@@ -107,23 +107,9 @@ def _actions(name: str, spec: Any, *, rescale: bool) -> Actions:
 
 
 class Pool:
-    """Environments of one task, stepped as a subset at a time.
+    """Environments of one task, stepped as a subset at a time: each has a lane and a seed.
 
-    Parameters
-    ----------
-    layout
-        What is run.
-    lanes
-        The lane of each environment.
-    seeds
-        The seed of each environment.
-    threads
-        Threads that step them.
-
-    Attributes
-    ----------
-    resets
-        How often each environment was reset since the pool was made.
+    `resets` counts how often each environment was reset since the pool was made.
     """
 
     def __init__(self, layout: Layout, lanes: NDArray[np.int64], seeds: Sequence[int], threads: int) -> None:
@@ -186,7 +172,7 @@ class BarePool:
         """Step all environments for about `seconds` and return the speed."""
         pool = self._pool
         where, ended = pool.layout.observation_index, pool.layout.done_index
-        slots = np.arange(len(parameters), dtype=np.int32)
+        slots, arranged = np.arange(len(parameters), dtype=np.int32), actor.arrange(parameters)
         pool.reset(slots)
         states = pool.receive()
         start, steps = time.perf_counter(), 0
@@ -195,7 +181,7 @@ class BarePool:
                 steps += len(slots) - int(
                     np.count_nonzero(states[ended])
                 )  # an environment that ended is reset: no step
-                pool.send(slots, actor.act(parameters, states[where]))
+                pool.send(slots, actor.act(arranged, states[where]))
                 states = pool.receive()
         return steps / elapsed
 

@@ -38,11 +38,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def ray_session() -> Iterator[None]:
     """Three processors of a Ray on this machine: starting it takes longer than most tests."""
     ray = pytest.importorskip("ray")
+    from clipup.executors.private_ray import PrivateRay
+
+    private = PrivateRay()
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [ENVIRONMENTS, before]))
     try:
-        ray.init(
-            address="local", num_cpus=3, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR,
+        private.start(
+            ray, num_cpus=3, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR,
             object_store_memory=128 * 2**20,
         )  # fmt: skip
     finally:
@@ -52,6 +55,7 @@ def ray_session() -> Iterator[None]:
             os.environ["PYTHONPATH"] = before
     yield
     ray.shutdown()
+    private.close()
 
 
 @pytest.fixture

@@ -6,9 +6,36 @@ a caller would expect (``ValueError`` for a bad argument), so code that knows no
 
 from __future__ import annotations
 
+import re
+
+# Control characters drive a terminal; those that turn the direction of writing, or take no width, disguise a name. A
+# lone surrogate stands for a byte that is no text.
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff]")
+
+
+def printable(text: str, *, lines: bool = False) -> str:
+    """Return text that may come from a file as it can be shown: what could drive a terminal is spelled out.
+
+    The ends of lines become spaces, unless `lines` keeps them.
+
+    >>> printable("a\\x1b[2Jb\\nc")
+    'a\\\\x1b[2Jb c'
+    """
+    if lines:
+        return "\n".join(printable(line) for line in text.split("\n"))
+    return _UNPRINTABLE.sub(_spelled, text.replace("\n", " ").replace("\t", " "))
+
+
+def _spelled(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
 
 class ClipUpError(Exception):
-    """Root of all errors raised by clipup on purpose."""
+    """Root of all errors raised by clipup on purpose. Its text can be shown on a terminal, whatever a file holds."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class InvalidArgument(ClipUpError, ValueError):
@@ -75,7 +102,7 @@ class RunBusy(ClipUpError, RuntimeError):
 
 def one_line(error: BaseException) -> str:
     """Return an exception of someone else's as one line of text."""
-    text = " ".join(str(error).split())
+    text = printable(" ".join(str(error).split()))
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

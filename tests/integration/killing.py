@@ -35,7 +35,7 @@ def die_when(kind: str, number: int) -> None:
         left[0] -= 1
         return left[0] == 0
 
-    sync, replace, append = os.fsync, Path.replace, records.LineFile.append
+    sync, replace, append = os.fsync, os.replace, records.LineFile.append
 
     def half_written(descriptor: int) -> None:
         if now():
@@ -43,16 +43,15 @@ def die_when(kind: str, number: int) -> None:
             die()
         sync(descriptor)
 
-    def before_rename(path: Path, target: Path) -> Path:
+    def before_rename(*names: object, **directories: int) -> None:
         if now():
             die()
-        return replace(path, target)
+        replace(*names, **directories)
 
-    def after_rename(path: Path, target: Path) -> Path:
-        result = replace(path, target)
+    def after_rename(*names: object, **directories: int) -> None:
+        replace(*names, **directories)
         if now():
             die()
-        return result
 
     def half_a_line(file: records.LineFile, line: bytes) -> None:
         if now():
@@ -64,9 +63,9 @@ def die_when(kind: str, number: int) -> None:
         # Records are synced too, and are never cut below what a checkpoint counts; only whole files are halved.
         os.fsync = lambda descriptor: half_written(descriptor) if _is_partial(descriptor) else sync(descriptor)
     elif kind == "before":
-        Path.replace = before_rename  # type: ignore[method-assign]
+        os.replace = before_rename
     elif kind == "after":
-        Path.replace = after_rename  # type: ignore[method-assign]
+        os.replace = after_rename
     else:
         records.LineFile.append = half_a_line  # type: ignore[method-assign]
 

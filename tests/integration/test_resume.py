@@ -245,6 +245,95 @@ def test_records_that_lost_lines_make_an_older_checkpoint_be_used(clipup, finish
     assert results(run) == results(finished / "nine")
 
 
+def changed_digit(lines: list[bytes], number: int) -> list[bytes]:
+    digit = lines[number].replace(b'"speed": 0.', b'"speed": 1.', 1)
+    assert digit != lines[number]
+    return [*lines[:number], digit, *lines[number + 1 :]]
+
+
+def zeros(lines: list[bytes], number: int) -> list[bytes]:
+    return [*lines[:number], bytes(len(lines[number]) - 1) + b"\n", *lines[number + 1 :]]
+
+
+def swapped(lines: list[bytes], number: int) -> list[bytes]:
+    return [*lines[: number - 1], lines[number], lines[number - 1], *lines[number + 1 :]]
+
+
+@pytest.mark.parametrize("damage", [changed_digit, zeros, swapped])
+def test_records_that_were_changed_are_noticed_first_and_an_older_checkpoint_leads_to_the_same_bytes(
+    clipup, finished, tmp_path, damage
+):
+    run = Path(shutil.copytree(finished / "six", tmp_path / "run"))
+    lines = (run / "records.jsonl").read_bytes().splitlines(keepends=True)
+    (run / "records.jsonl").write_bytes(b"".join(damage(lines, 5)))
+    done = clipup("resume", run, "--generations", 9, "--quiet")
+    assert done.returncode == 0, done.stderr
+    assert "the records of its 6 generations were changed in records.jsonl" in done.stderr
+    assert results(run) == results(finished / "nine")
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_records_that_no_checkpoint_finds_whole_are_refused_before_anything_is_changed(
+    clipup, finished, tmp_path, number
+):
+    run = Path(shutil.copytree(finished / "six", tmp_path / "run"))
+    lines = (run / "records.jsonl").read_bytes().splitlines(keepends=True)
+    (run / "records.jsonl").write_bytes(b"".join(changed_digit(lines, number)))
+    before = snapshot(run)
+    done = clipup("resume", run, "--generations", 9)
+    assert done.returncode == 2 and "nothing was changed" in done.stderr and snapshot(run) == before
+
+
+def test_a_checkpoint_of_an_older_version_without_a_digest_still_resumes_to_the_same_records(
+    clipup, finished, tmp_path
+):
+    import json
+
+    from clipup.export.safetensors import decode, encode
+
+    run = Path(shutil.copytree(finished / "six", tmp_path / "run"))
+    for path in (run / "checkpoints").iterdir():
+        file = decode(path.read_bytes())
+        state = json.loads(file.metadata["state"])
+        del state["counters"]["records_sha256"]
+        path.write_bytes(encode(file.tensors, {**file.metadata, "state": json.dumps(state, sort_keys=True)}))
+    assert clipup("resume", run, "--generations", 9, "--quiet").returncode == 0
+    assert results(run) == results(finished / "nine")
+
+
+def test_a_clock_that_was_changed_is_named_and_stops_nothing(clipup, finished, tmp_path):
+    run = Path(shutil.copytree(finished / "six", tmp_path / "run"))
+    lines = (run / "clock.jsonl").read_bytes().splitlines(keepends=True)
+    lines[2] = lines[2].replace(b'"seconds": ', b'"seconds": 9')
+    (run / "clock.jsonl").write_bytes(b"".join(lines))
+    done = clipup("resume", run, "--generations", 9, "--quiet")
+    assert done.returncode == 0 and "clock.jsonl: line 3: it, or one before it, was changed" in done.stderr
+    assert results(run) == results(finished / "nine")
+
+
+def test_records_removed_while_a_run_goes_on_are_written_again(clipup, start_clipup, tmp_path):
+    command = [*ENVPOOL, "--generations", 60]
+    process = start_clipup(*command, "--run", "robbed")
+    wait_for(tmp_path / "robbed" / "policy.safetensors")
+    (tmp_path / "robbed" / "records.jsonl").unlink()
+    (tmp_path / "robbed" / "lock").unlink()
+    second = clipup("resume", "robbed")
+    if process.poll() is None:
+        assert second.returncode == 2 and "is working on this run" in second.stderr
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0 and "was removed or replaced while the run goes on" in errors, errors
+    clipup(*command, "--run", "whole")
+    assert results(tmp_path / "robbed") == results(tmp_path / "whole")
+
+
+def test_records_cut_while_a_run_goes_on_end_it_at_the_next_write(start_clipup, tmp_path):
+    process = start_clipup(*ENVPOOL, "--generations", 4000, "--run", "cut")
+    wait_for(tmp_path / "cut" / "policy.safetensors")
+    os.truncate(tmp_path / "cut" / "records.jsonl", 10)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 2 and "it was changed" in errors and "Traceback" not in errors, errors
+
+
 def wait_for(path: Path, seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not path.exists():

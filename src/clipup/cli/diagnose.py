@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from clipup.cli.arguments import add_output_flags, run_paths
 from clipup.cli.output import print_json, say
 from clipup.diagnosis import Finding
+from clipup.errors import printable
 
 DESCRIPTION = """Find out what is wrong with a run, from its records alone.
 
@@ -44,8 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
             }
         )
         if not arguments.json:
-            # A directory's name may not be valid text.
-            say(f"{path}: {len(loaded.records)} generations".encode("utf-8", "replace").decode("utf-8"))
+            say(f"{printable(str(path))}: {len(loaded.records)} generations")
             for problem in problems:
                 say(textwrap.indent(textwrap.fill(f"unreadable: {problem}", 110), "  "))
             nothing = "nothing wrong in the records" if loaded.records else "no records"

@@ -9,7 +9,7 @@ from clipup.cli.arguments import add_output_flags
 from clipup.cli.output import print_json, say
 from clipup.errors import InvalidArgument
 from clipup.export.policy import encode_policy, policy_file, read_policy
-from clipup.runs.files import write_atomically
+from clipup.files import write_output
 
 DESCRIPTION = """Write a trained policy as one file.
 
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
         data = encode_onnx(policy, task)
     else:
         raise InvalidArgument(f"output must end in .onnx or .safetensors, got {arguments.output!r}")
-    write_atomically(output, data)
+    write_output(output, data)
     if arguments.json:
         print_json({"output": str(output), "bytes": len(data), "policy": str(source), "env": task.env})
     elif not arguments.quiet:

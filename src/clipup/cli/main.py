@@ -5,17 +5,23 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
-import os
+import signal
 import sys
+import threading
 from collections.abc import Generator
+from types import FrameType
 
 from clipup import __version__
 from clipup.cli.arguments import OneLineParser
 from clipup.cli.imports import let_import
 from clipup.cli.registry import COMMANDS, load
-from clipup.errors import ClipUpError, Diverged, EnvironmentFault, InvalidArgument, reason
+from clipup.errors import ClipUpError, Diverged, EnvironmentFault, InvalidArgument, printable, reason
+from clipup.files import drop_output, fill_standard_streams, nowhere
 from clipup.suggestions import did_you_mean
 
+EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
+if hasattr(signal, "SIGHUP"):  # Windows has none
+    EXIT_CODES[signal.SIGHUP] = 129
 USAGE_ERROR = 2
 RUN_FAILED = 1
 
@@ -26,10 +32,69 @@ def main(words: list[str] | None = None) -> int:
     0: done. 1: a run failed (the search diverged, every environment failed). 2: an argument was wrong, or a file could
     not be read or written. 130, 143 and 129: stopped by Ctrl-C, SIGTERM and a closed terminal.
     """
-    words = sys.argv[1:] if words is None else words
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that cannot show ± shows something else
+    try:
+        return _with_streams(sys.argv[1:] if words is None else words, own_process=words is None)
+    except _Stopped as stopped:  # it came at the very end
+        return stopped.exit_code
+
+
+def _with_streams(words: list[str], *, own_process: bool) -> int:
+    fill_standard_streams()
+    with contextlib.ExitStack() as streams:
+        streams.enter_context(_signals(own_process=own_process))
+        for name in ("stdout", "stderr"):
+            stream = getattr(sys, name)
+            if stream is None:  # started with it closed (`>&-`)
+                setattr(sys, name, streams.enter_context(nowhere()))
+                streams.callback(setattr, sys, name, None)
+            elif isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")  # a terminal that cannot show ± shows something else
+        code = _main(words)
+        try:
+            sys.stdout.flush()
+        except (OSError, ValueError):  # the disk behind it is full; Python would complain again at exit
+            drop_output(1)
+        return code
+
+
+class _Stopped(KeyboardInterrupt):
+    """A signal came while no run was there to be saved."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        super().__init__(number.name)
+        self.exit_code = EXIT_CODES[number]
+
+
+@contextlib.contextmanager
+def _signals(*, own_process: bool) -> Generator[None]:
+    """Turn the first signal into an exception, and ignore the next ones: a storm of them must not disturb the end.
+
+    While a run trains, `clipup.training.signals` handles them. At the end of a process of our own they are ignored:
+    everything is saved, and a signal during Python's clean-up would print a traceback or change the exit code.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[signal.Signals] = []
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        came.append(signal.Signals(number))
+        if len(came) == 1:
+            raise _Stopped(came[0])
+
+    before = {number: signal.getsignal(number) for number in EXIT_CODES}
+    for number, handler in before.items():
+        if handler in (signal.SIG_DFL, signal.default_int_handler):
+            signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            if own_process or handler is not None:
+                signal.signal(number, signal.SIG_IGN if own_process else handler)
+
+
+def _main(words: list[str]) -> int:
     try:
         with _messages(quiet="--quiet" in words):
             return _dispatch(words)
@@ -37,13 +102,16 @@ def main(words: list[str] | None = None) -> int:
         return _complain(error, RUN_FAILED)
     except BrokenPipeError:
         # The reader of our output is gone, as after `| head`; Python would complain again while flushing at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output(1)
         return 0
-    except (ClipUpError, OSError, UnicodeError) as error:
+    except (ClipUpError, OSError, UnicodeError, RecursionError) as error:
         return _complain(error, USAGE_ERROR)
     except MemoryError as error:
         sys.stderr.write(f"clipup: not enough memory ({error}); use smaller populations, networks or lanes\n")
         return RUN_FAILED
+    except _Stopped as stopped:
+        sys.stderr.write(f"clipup: stopped by {stopped}\n")
+        return stopped.exit_code
     except KeyboardInterrupt as error:
         return int(getattr(error, "exit_code", 130))
 
@@ -53,7 +121,7 @@ class _Messages(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         with contextlib.suppress(OSError, ValueError):
-            sys.stderr.write(record.getMessage() + "\n")
+            sys.stderr.write(printable(record.getMessage()) + "\n")
             sys.stderr.flush()
 
 
@@ -106,8 +174,8 @@ start here:
 
 
 def _complain(error: BaseException, code: int) -> int:
-    text = " ".join(str(error).split()) or type(error).__name__
+    text = printable(" ".join(str(error).split()) or type(error).__name__)
     if isinstance(error, OSError) and not isinstance(error, ClipUpError):
-        text = f"{error.filename or 'file system'}: {reason(error)}"
+        text = printable(f"{error.filename or 'file system'}: {reason(error)}")
     sys.stderr.write(f"clipup: {text}\n")
     return code

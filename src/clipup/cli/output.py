@@ -6,13 +6,15 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
+from typing import TextIO
 
+from clipup.errors import printable
 from clipup.tracking import Tracker
 
 
 def print_json(values: Mapping[str, object]) -> None:
     """Print one JSON object; numbers that JSON cannot spell become null."""
-    sys.stdout.write(json.dumps(_plain(values), allow_nan=False) + "\n")
+    _write(sys.stdout, json.dumps(_plain(values), allow_nan=False) + "\n")
 
 
 def _plain(value: object) -> object:
@@ -26,19 +28,23 @@ def _plain(value: object) -> object:
 
 
 def say(text: str) -> None:
-    """Print one line on standard output."""
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+    """Print lines on standard output. What files brought into them cannot drive the terminal."""
+    _write(sys.stdout, printable(text, lines=True) + "\n")
 
 
 def note(text: str) -> None:
     """Print one line on standard error."""
-    sys.stderr.write(text + "\n")
-    sys.stderr.flush()
+    _write(sys.stderr, printable(text) + "\n")
+
+
+def _write(stream: TextIO, text: str) -> None:
+    stream.write(text)
+    stream.flush()
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Columns of text."""
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in [header, *rows]]
     return "\n".join(line.rstrip() for line in lines)

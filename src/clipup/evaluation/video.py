@@ -12,9 +12,10 @@ from typing import Any
 from clipup.engines import Task, registry
 from clipup.engines.rendering import Episode, Frame
 from clipup.errors import FileFault, InvalidArgument, MissingDependency, UnknownEnvironment
+from clipup.files import read_named, write_output
 from clipup.policies import Policy
-from clipup.runs.files import write_atomically
 
+SIZE_LIMIT = 1024**3
 FASTEST = {".mp4": 50.0, ".gif": 25.0}
 """Most frames per second. A faster environment keeps its pace: only every second, third … frame is recorded."""
 
@@ -82,7 +83,7 @@ def record_video(
             data = sink.getvalue() if isinstance(sink, io.BytesIO) else _checked(sink)
         except OSError as error:
             raise FileFault(f"{path}: cannot be encoded in {Path(folder).parent}; is there room?") from error
-    write_atomically(path, data)
+    write_output(path, data)
     return video
 
 
@@ -132,7 +133,7 @@ def _checked(path: Path) -> bytes:
         ffmpeg.count_frames_and_secs(str(path))
     except RuntimeError as error:
         raise OSError("not a video") from error
-    return path.read_bytes()
+    return read_named(path, SIZE_LIMIT, "a video")
 
 
 def _open(imageio: Any, sink: Path | io.BytesIO, rate: float) -> Any:

@@ -6,6 +6,7 @@ a job once, and then runs ranges of the job's indices. The result of an index de
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from clipup.engines import Engine, EngineDescription, Outcomes, Rollout, Task, make_engine
 from clipup.engines.protocol import DEFAULT_LANES
 from clipup.policies import Network, Statistics
+from clipup.policies.protocol import PolicyNetwork
 from clipup.searches.protocol import Batch, BlockSum, FloatArray
 
 ConsecutiveSums = list[tuple[NDArray[np.float64], ...]]
@@ -46,6 +48,8 @@ class WorkerDescription:
 
     engine: EngineDescription
     network: Network
+    arithmetic: str = ""
+    """A digest of what the network computes from fixed numbers: another processor may round differently."""
 
     def computes_like(self, other: WorkerDescription) -> bool:
         """Return whether both workers compute the same: everything is equal, except why the engine was chosen."""
@@ -66,7 +70,7 @@ class Worker:
         engine = self._training.description
         self.collect_moments = setup.collect_moments
         self.network = Network.parse(setup.policy, engine.observation_size, engine.actions.size)
-        self.description = WorkerDescription(engine, self.network)
+        self.description = WorkerDescription(engine, self.network, arithmetic(self.network))
         if setup.timed:
             self._evaluation = self._make_evaluation()
 
@@ -199,6 +203,19 @@ class BlockSums:
     def continues(self, earlier: object) -> bool:
         """Return whether it is the same job."""
         return self is earlier
+
+
+def arithmetic(network: PolicyNetwork) -> str:
+    """Return a digest of the network's outputs for fixed parameters and observations.
+
+    Workers whose digests differ would compute other bits for the same candidate, so they are not mixed.
+    """
+    random = np.random.Generator(np.random.Philox(1))
+    observations = random.standard_normal((4, network.observation_size), dtype=np.float32)
+    parameters = random.standard_normal((4, network.parameter_count), dtype=np.float32)
+    with np.errstate(all="ignore"):
+        outputs = network.forward(parameters, observations)
+    return hashlib.sha256(outputs.tobytes()).hexdigest()[:16]
 
 
 def _bits(statistics: Statistics | None) -> tuple[bytes, bytes] | None:

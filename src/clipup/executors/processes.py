@@ -15,6 +15,7 @@ import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from multiprocessing.spawn import get_preparation_data
@@ -34,6 +35,7 @@ _SAFE_PATH, _OURS = "PYTHONSAFEPATH", "clipup"  # any value turns it on; this on
 _UNGUARDED = 83  # the exit code of a worker that ran into the script that started it
 _CLOSING_SECONDS = 1.0
 _PR_SET_PDEATHSIG = 1
+_SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
 @dataclass
@@ -137,7 +139,7 @@ class ProcessTransport:
             process = self._context.Process(
                 target=serve, args=(theirs, self._setup, by_kernel), name="clipup-worker", daemon=True
             )
-            with _worker_environment():
+            with _worker_environment(), _signals_held():
                 process.start()
             theirs.close()
             self._count += 1
@@ -224,13 +226,34 @@ def _worker_environment() -> Generator[None]:
                 os.environ[name] = value
 
 
+@contextmanager
+def _signals_held() -> Generator[None]:
+    """Hold signals back while a worker is started, so that it begins with them held back too.
+
+    Ctrl-C reaches the whole process group. A worker that is still importing would print a traceback.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    resource_tracker.ensure_running()  # multiprocessing's helper; starting it lets the signals through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+# -- in the worker's process -------------------------------------------------------------------------------------------
+
+
 def serve(connection: Connection, setup: bytes, end_with_thread: bool) -> None:
     """Be a worker until the other end of `connection` is closed."""
     # Ctrl-C and a batch system's SIGTERM reach the whole process group. The trainer handles them: it may want a few
     # more results before it ends its workers.
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        if hasattr(signal, name):  # Windows has no SIGHUP
-            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    if sys.platform != "win32":
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     if os.environ.get(_SAFE_PATH) == _OURS:
         del os.environ[_SAFE_PATH]  # processes that an environment starts get their user's settings
     _end_with_parent(by_kernel=end_with_thread)

@@ -15,6 +15,7 @@ from typing import Any, NewType, cast
 from clipup.errors import InvalidArgument, MissingDependency
 from clipup.executors import wire
 from clipup.executors.jobs import Setup, Worker, WorkerDescription
+from clipup.executors.private_ray import PrivateRay
 from clipup.executors.scheduler import AnyJob, Assignment, Event, Failed, Finished, Joined, Lost
 from clipup.executors.work_queue import RangeRule
 from clipup.processors import available_threads
@@ -184,6 +185,7 @@ class _Cluster:
 
     def __init__(self, address: str, workers: int | None) -> None:
         self._ray = _import_ray()
+        self._private = PrivateRay()
         self._own = not self._ray.is_initialized()
         if self._own:
             self._connect(address, workers)
@@ -195,8 +197,8 @@ class _Cluster:
         quiet: dict[str, object] = {"log_to_driver": False, "logging_level": logging.ERROR}
         try:
             if address == "ray" and not os.environ.get("RAY_ADDRESS"):
-                self._ray.init(
-                    address="local",
+                self._private.start(
+                    self._ray,
                     num_cpus=workers or available_threads(),
                     include_dashboard=False,
                     object_store_memory=_LOCAL_STORE_BYTES,
@@ -251,6 +253,7 @@ class _Cluster:
         """Stop the Ray that was started here. A Ray that others use is left alone."""
         if self._own and self._ray.is_initialized():
             self._ray.shutdown()
+        self._private.close()
 
 
 def _import_ray() -> Any:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from clipup.engines import registry
 from clipup.errors import ClipUpError, EnvironmentFault
@@ -347,6 +347,11 @@ class Scheduler:
 
 def _difference(known: WorkerDescription, new: WorkerDescription) -> EnvironmentFault:
     one, other = known.engine, new.engine
+    if new.computes_like(replace(known, arithmetic=new.arithmetic)):
+        return EnvironmentFault(
+            f"workers differ: the same network gives other bits on another worker ({known.arithmetic} and "
+            f"{new.arithmetic}), because its processor or its libraries round differently; use machines of one kind"
+        )
     return EnvironmentFault(
         f"workers differ: one runs {f'{one.name} {one.version}'.strip()}, another "
         f"{f'{other.name} {other.version}'.strip()} ({other.reason}); install the same libraries on every machine, or "

@@ -17,14 +17,17 @@ from typing import cast
 
 import numpy as np
 
+from clipup.decoding import WORDS, decode_object
 from clipup.errors import ClipUpError, FileFault
-from clipup.export.safetensors import Array, TensorFile, decode, encode
+from clipup.export.safetensors import SIZE_LIMIT, Array, TensorFile, check_head, decode, encode
+from clipup.files import is_file_below, read_named
 from clipup.policies import Actions, Network, Policy, Statistics
 from clipup.policies.feedforward import Activation
 
 FORMAT = "clipup-policy"
 VERSION = 1
-SIZE_LIMIT = 4 * 1024**3
+POLICY, BEST_POLICY = "policy.safetensors", "best-policy.safetensors"
+"""The names of policies in a run directory."""
 
 Scalar = str | int | float | bool
 
@@ -94,13 +97,11 @@ def decode_policy(data: bytes, source: str) -> tuple[Policy, PolicyTask]:
 def read_policy(path: str | os.PathLike[str]) -> tuple[Policy, PolicyTask]:
     """Read a policy file. Never imports or runs anything that the file names."""
     source = os.fspath(path)
-    try:
-        if Path(path).stat().st_size > SIZE_LIMIT:
-            raise FileFault(f"{source}: larger than {SIZE_LIMIT} bytes; this is not a policy")
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise FileFault.of(source, "read", error) from error
-    return decode_policy(data, source)
+
+    def head(data: bytes, size: int) -> None:
+        check_head(data, size, source)
+
+    return decode_policy(read_named(path, SIZE_LIMIT, "a policy", head), source)
 
 
 def load_policy(path: str | os.PathLike[str]) -> Policy:
@@ -116,8 +117,10 @@ def policy_file(path: str | os.PathLike[str], *, best: bool = False) -> Path:
     target = Path(path)
     if not target.is_dir():
         return target
-    found = target / ("best-policy.safetensors" if best else "policy.safetensors")
-    if not found.is_file():
+    found = target / (BEST_POLICY if best else POLICY)
+    if not is_file_below(target, found.name):
+        if os.path.lexists(found):
+            raise FileFault(f"{found}: cannot be read: a link, or not a regular file")
         hint = "no evaluation was due yet (evaluate_every)" if best else "has this run finished a generation?"
         raise FileFault(f"{target}: no {found.name} in it; {hint}")
     return found
@@ -180,10 +183,7 @@ def _task(details: dict[str, object]) -> PolicyTask:
 
 
 def _object(file: TensorFile, name: str) -> dict[str, object]:
-    value = json.loads(file.metadata[name])
-    if not isinstance(value, dict):
-        raise FileFault(f"metadata {name!r} is not a JSON object")
-    return cast("dict[str, object]", value)
+    return decode_object(file.metadata[name], f"metadata {name!r}", WORDS)
 
 
 def _whole(fields: Mapping[str, object], name: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clipup.errors import FileFault, MissingDependency
+from clipup.errors import MissingDependency
+from clipup.files import make_directories, write_output
 from clipup.report.groups import RunGroup, group_runs
 from clipup.report.loading import LoadedRun
 
@@ -68,13 +70,12 @@ def new_figure(width: float, height: float) -> Any:
 def save_figure(figure: Any, stem: Path, *, dpi: int = 160) -> list[Path]:
     """Write a figure as PNG and SVG; return the files. Equal figures give equal bytes: no date, no random ids."""
     paths = [stem.with_name(f"{stem.name}.{ending}") for ending in ("png", "svg")]
-    try:
-        stem.parent.mkdir(parents=True, exist_ok=True)
-        with _matplotlib("matplotlib").rc_context({"svg.hashsalt": stem.name}):
-            figure.savefig(paths[0], dpi=dpi, metadata={"Software": None})
-            figure.savefig(paths[1], metadata={"Date": None})
-    except OSError as error:
-        raise FileFault.of(stem, "written", error) from error
+    make_directories(stem.parent)
+    with _matplotlib("matplotlib").rc_context({"svg.hashsalt": stem.name}):
+        for path, metadata in zip(paths, ({"Software": None}, {"Date": None}), strict=True):
+            drawn = io.BytesIO()
+            figure.savefig(drawn, format=path.suffix[1:], dpi=dpi, metadata=metadata)
+            write_output(path, drawn.getvalue())
     return paths
 
 

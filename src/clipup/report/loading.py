@@ -6,20 +6,25 @@ the rest, in words for people.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from clipup.diagnosis import Finding, diagnose
-from clipup.errors import ClipUpError, FileFault, one_line
+from clipup.errors import ClipUpError, one_line, printable
 from clipup.runs.config import RunConfig, config_values
-from clipup.runs.files import is_own
-from clipup.runs.records import ClockRecord, Record, read_lines
+from clipup.runs.records import ClockRecord, Record, read_lines, thin
 from clipup.runs.rundir import RunDirectory, Status, find_runs
-from clipup.runs.toml import read_toml
 
 RUN_LIMIT = 1000
 """Runs that a page shows at most."""
+LINES_AT_ONCE = 50_000
+"""Records of one run that are held at once. A longer run is thinned while it is read."""
+LINES_IN_ALL = 400_000
+"""Records of all runs that are held together. Runs beyond it are thinned once they are diagnosed."""
+LINES_EACH = 500
+"""To so many at least."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +39,13 @@ class LoadedRun:
     clock: tuple[ClockRecord, ...]
     status: Status
     problems: tuple[str, ...]
+    diagnosis: tuple[list[Finding], list[str]] | None = None
+    """What `diagnose` found before the records were thinned."""
 
     def diagnose(self) -> tuple[list[Finding], list[str]]:
         """The findings about the run, and why it cannot be diagnosed if damage in its records prevents it."""
+        if self.diagnosis is not None:
+            return self.diagnosis
         try:
             return diagnose(self.records, self.config), []
         except Exception as error:
@@ -61,7 +70,17 @@ def unreadable(path: Path, *problems: str) -> LoadedRun:
 def load_runs(paths: Iterable[Path]) -> tuple[list[LoadedRun], int]:
     """The runs at `paths` and below them, up to `RUN_LIMIT`, and the number of runs beyond it."""
     found = find_runs(paths)
-    return [load_run(path) for path in found[:RUN_LIMIT]], max(0, len(found) - RUN_LIMIT)
+    runs: list[LoadedRun] = []
+    share = max(LINES_EACH, LINES_IN_ALL // max(1, min(len(found), RUN_LIMIT)))
+    for path in found[:RUN_LIMIT]:
+        run = load_run(path)
+        if len(run.records) > share:
+            kept = thin(run.records, share)
+            times = {record.generation for record in kept}
+            clock = tuple(line for line in run.clock if line.generation in times)
+            run = dataclasses.replace(run, diagnosis=run.diagnose(), records=tuple(kept), clock=clock)
+        runs.append(run)
+    return runs, max(0, len(found) - RUN_LIMIT)
 
 
 def _load(path: Path) -> LoadedRun:
@@ -72,18 +91,14 @@ def _load(path: Path) -> LoadedRun:
     config: RunConfig | None = None
     settings: Mapping[str, object] = {}
     try:
-        if not is_own(directory.config_path):
-            raise FileFault(f"{directory.config_path.name}: cannot be read: a link, or not a regular file")
-        found = read_toml(directory.config_path)
-        str(found)  # raises ValueError if a number is too long to print
-        settings = found
+        settings = directory.read_settings()
         config = directory.read_config()
         settings = config_values(config)
     except (ClipUpError, OSError, ValueError) as error:
-        problems.append(" ".join(str(error).split()))
-    records, wrong = read_lines(directory.records_path, Record)
+        problems.append(printable(" ".join(str(error).split())))
+    records, wrong = read_lines(directory.records_path, Record, limit=LINES_AT_ONCE)
     problems += _in_file(directory.records_path, wrong)
-    clock, wrong = read_lines(directory.clock_path, ClockRecord)
+    clock, wrong = read_lines(directory.clock_path, ClockRecord, limit=LINES_AT_ONCE)
     problems += _in_file(directory.clock_path, wrong)
     status = directory.read_status(problems)
     if not records and not problems and status.state != "running":

@@ -10,15 +10,14 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib import resources
 from pathlib import Path
 from typing import cast
 
+from clipup.files import package_text, write_output
 from clipup.report.charts import new_figure, write_charts
 from clipup.report.loading import load_runs
 from clipup.report.page_data import PageData, page_data
 from clipup.report.videos import embedded_videos
-from clipup.runs.files import write_atomically
 
 SCRIPTS = ("numbers.js", "data.js", "aggregate.js", "chart.js", "pointer.js", "panels.js", "tables.js", "main.js")
 # Above this size the data is compressed. Below, it stays readable in the page's source.
@@ -67,7 +66,7 @@ def write_report(
     data = page_data(runs, left_out=left_out)
     data["videos"] = embedded_videos(runs, limit=videos, warn=warn) if videos else []
     text = render_page(data).encode("utf-8")
-    write_atomically(page, text)
+    write_output(page, text)
     charts = write_charts(runs, figures, axis=axis) if figures is not None else []
     shown = cast("list[dict[str, object]]", data["runs"])
     problems = {str(run["path"]): cast("list[str]", run["problems"]) for run in shown if run["problems"]}
@@ -124,7 +123,7 @@ def _script() -> str:
 
 
 def _static(name: str) -> str:
-    return (resources.files("clipup.report") / "static" / name).read_text(encoding="utf-8")
+    return package_text("clipup.report", "static", name)
 
 
 def _digest(text: str) -> str:

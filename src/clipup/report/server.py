@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import cast
 from urllib.parse import parse_qs, urlsplit
 
-from clipup.errors import InvalidArgument, reason
+from clipup.errors import InvalidArgument, printable, reason
 from clipup.report.groups import group_runs
 from clipup.report.loading import RUN_LIMIT, LoadedRun, load_run
 from clipup.report.page_data import PageData, group_data, group_numbers, limit_notes, page_title, run_data, short_names
@@ -174,7 +174,7 @@ class WatchServer(ThreadingHTTPServer):
         """Ignore a browser that disconnected; report any other error in one line."""
         error = sys.exc_info()[1]
         if not isinstance(error, ConnectionError):
-            sys.stderr.write(f"a request failed: {type(error).__name__}: {error}\n")
+            sys.stderr.write(printable(f"a request failed: {type(error).__name__}: {error}") + "\n")
 
 
 class WatchHandler(BaseHTTPRequestHandler):

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from clipup.errors import ClipUpError
+from clipup.evaluation.video import SIZE_LIMIT
+from clipup.files import read_named
 from clipup.report.loading import LoadedRun
 from clipup.report.page_data import PageData, short_names
 
@@ -53,7 +55,7 @@ def _video(run: LoadedRun, name: str) -> PageData:
     task, _ = task_of(described, rendering=True)
     with tempfile.TemporaryDirectory() as directory:
         video = record_video(policy, task, Path(directory) / "policy.mp4", max_seconds=SECONDS)
-        data = base64.b64encode(video.path.read_bytes()).decode("ascii")
+        data = base64.b64encode(read_named(video.path, SIZE_LIMIT, "a video")).decode("ascii")
     shown = ", ".join("cut" if value is None else f"{value:.4g}" for value in video.returns)
     caption = f"{name}, generation {described.generation}: an episode with return {shown}"
     return {"caption": caption, "source": f"data:video/mp4;base64,{data}"}

@@ -7,20 +7,19 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 
 import numpy as np
 
 from clipup.errors import FileFault
 from clipup.evaluation.intervals import summarize_group
+from clipup.files import package_text, write_output
 from clipup.reproduction.experiments import EXPERIMENTS, FAMILIES, RANKS, SCALES, Experiment, experiment_named
 from clipup.reproduction.planned_runs import RUNS_DIRECTORY
 from clipup.reproduction.results import GroupResult, Results, read_results
 from clipup.reproduction.rules import RULES
 from clipup.reproduction.targets import claims_of, published_mean, published_percent
 from clipup.reproduction.verdicts import NOT_ENOUGH, VERDICTS, Verdict, verdicts
-from clipup.runs.files import write_atomically
 
 UNFINISHED_DIRECTORY = "unfinished"
 
@@ -125,7 +124,7 @@ def write_page(results: Path, page: Path) -> None:
         raise FileFault(f"{results}: no such directory; make result files with: clipup reproduce NAME")
     if not any((results / f"{name}.json").is_file() for name in EXPERIMENTS):
         raise FileFault(f"{results}: contains no result file; make one with: clipup reproduce NAME")
-    write_atomically(page, build_page(results, page).encode("utf-8"))
+    write_output(page, build_page(results, page).encode("utf-8"))
 
 
 def build_page(results: Path, page: Path) -> str:
@@ -134,7 +133,7 @@ def build_page(results: Path, page: Path) -> str:
     link = Path(os.path.relpath(results, page.parent)).as_posix()
     parts = [_overview(found), *_unfinished(results, link)]
     parts += [_section(experiment, found.get(name), results, link) for name, experiment in EXPERIMENTS.items()]
-    template = resources.files("clipup.reproduction").joinpath("page.md").read_text(encoding="utf-8")
+    template = package_text("clipup.reproduction", "page.md")
     return template.replace("%%RULES%%", _rules()).replace("%%EXPERIMENTS%%", "\n".join(parts))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,6 +11,8 @@ from types import MappingProxyType
 
 from clipup.errors import FileFault
 from clipup.export.policy import read_policy
+from clipup.export.safetensors import SIZE_LIMIT
+from clipup.files import make_directories, read_named, write_output
 from clipup.reproduction.experiments import Experiment, experiment_named
 from clipup.reproduction.figures import draw
 from clipup.reproduction.page import Table, tables
@@ -19,7 +20,6 @@ from clipup.reproduction.planned_runs import RUNS_DIRECTORY, PlannedRun, check_r
 from clipup.reproduction.results import Results, collect, encode, read_results
 from clipup.reproduction.schedule import Schedule, ScheduleEnd, ScheduleProgress
 from clipup.reproduction.verdicts import Verdict, verdicts
-from clipup.runs.files import write_atomically
 from clipup.runs.records import read_records
 from clipup.runs.rundir import RunDirectory
 
@@ -89,10 +89,7 @@ def _write_up(
 ) -> Reproduction:
     path = _result_path(request)
     directory = path.parent
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileFault.of(directory, "made", error) from error
+    make_directories(directory)
     asked = experiment.runs if request.runs is None else request.runs
     results = collect(experiment, planned, request.out, runs=asked, changes=request.changes)
     found = verdicts(results)
@@ -105,7 +102,7 @@ def _write_up(
         "policy": None if policy is None else policy[1],
         "verdicts": [dataclasses.asdict(verdict) for verdict in found],
     }
-    write_atomically(path, encode(results, extra))
+    write_output(path, encode(results, extra))
     files = [path]
     if policy is not None:
         files.append(policy[0])
@@ -156,10 +153,7 @@ def keep_policy(
         return None
     score, run = best
     target = directory / POLICIES_DIRECTORY / f"{experiment.name}.safetensors"
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(run.directory(out).policy_path, target)
-    except OSError as error:
-        raise FileFault.of(target, "written", error) from error
+    make_directories(target.parent)
+    write_output(target, read_named(run.directory(out).policy_path, SIZE_LIMIT, "a policy"))
     generation = read_policy(target)[1].generation
     return target, {"group": run.group, "seed": run.seed, "generation": generation, "recent_score": score}

@@ -13,13 +13,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clipup.decoding import RESULTS, decode_object
 from clipup.engines import registry
 from clipup.errors import FileFault
+from clipup.files import read_named
 from clipup.processors import available_threads
 from clipup.reproduction.experiments import Experiment, ExperimentGroup, experiment_named
 from clipup.reproduction.planned_runs import PlannedRun, check_same_run
@@ -28,7 +30,6 @@ from clipup.runs.rundir import RunDirectory
 
 FORMAT = 1
 GRID_POINTS = 200
-_SIZE_LIMIT = 64 * 1024 * 1024
 
 Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
 
@@ -271,9 +272,9 @@ def _commit() -> str:
 def _hardware() -> dict[str, str]:
     model = platform.processor() or platform.machine()
     try:
-        lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()
+        lines = read_named("/proc/cpuinfo", 1024**2, "text").decode("utf-8", "replace").splitlines()
         model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), model)
-    except OSError:
+    except FileFault:
         pass
     cores = str(available_threads())
     return {"cpu": model, "cores": cores, "system": f"{platform.system()} {platform.machine()}"}
@@ -289,7 +290,7 @@ def encode(results: Results, extra: Mapping[str, object] | None = None) -> bytes
 def decode(data: bytes, source: str = "results") -> Results:
     """The results that `encode` wrote, or FileFault in one line."""
     try:
-        values = json.loads(data)
+        values = cast("dict[str, Any]", decode_object(data, source, RESULTS))
         if values["format"] != FORMAT:
             raise FileFault(f"{source}: format {values['format']}, this version reads {FORMAT}; update clipup")
         return Results(
@@ -308,13 +309,7 @@ def decode(data: bytes, source: str = "results") -> Results:
 
 def read_results(path: Path) -> Results:
     """The results in a file."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise FileFault.of(path, "read", error) from error
-    if len(data) > _SIZE_LIMIT:
-        raise FileFault(f"{path}: larger than {_SIZE_LIMIT} bytes, so not a result file")
-    return decode(data, str(path))
+    return decode(read_named(path, RESULTS.size, "a result file"), str(path))
 
 
 def _group(entry: Mapping[str, object]) -> GroupResult:

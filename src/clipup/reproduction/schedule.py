@@ -18,12 +18,13 @@ import subprocess
 import sys
 import threading
 import time
-import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from clipup.decoding import decode_toml
 from clipup.errors import ClipUpError, FileFault, InvalidArgument
+from clipup.files import Directory, make_directories, read_below
 from clipup.processors import available_threads
 from clipup.reproduction.planned_runs import PlannedRun
 from clipup.runs.config import RunConfig
@@ -31,6 +32,8 @@ from clipup.runs.resolve import make_config
 from clipup.runs.rundir import RunDirectory
 from clipup.runs.toml import format_config
 from clipup.training.api import RunInterrupted, advance
+
+LOG_LIMIT = 16 * 1024 * 1024
 
 END = "END"
 POLL_SECONDS = 0.2
@@ -155,11 +158,14 @@ class Schedule:
 
     def _begin(self, run: PlannedRun) -> None:
         path = run.directory(self._out).path
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_directories(path.parent)
         errors = path.parent / f"{run.name}.log"
         # On a cluster, no number of workers means all of them.
         config = run.config if run.config.cluster is not None else replace(run.config, workers=self._threads)
-        with errors.open("wb") as log:
+        with Directory(errors.parent) as directory:
+            directory.remove(errors.name)
+            log = directory.create(errors.name)
+        with log:
             process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "clipup.reproduction.schedule", str(path)],
                 stdin=subprocess.PIPE,
@@ -182,7 +188,8 @@ class Schedule:
             if entry.run.is_finished(self._out):
                 self._finished += 1
                 self._failed_in_a_row = 0
-                entry.errors.unlink(missing_ok=True)
+                with Directory(entry.errors.parent) as directory:
+                    directory.remove(entry.errors.name)
             elif entry.process.returncode not in INTERRUPTED:
                 self._failed_in_a_row += 1
                 self._failures.append(f"{entry.run.group} seed {entry.run.seed}: {_last_line(entry)}")
@@ -201,8 +208,9 @@ class Schedule:
 
 
 def _last_line(entry: _RunProcess) -> str:
-    with contextlib.suppress(OSError):
-        lines = entry.errors.read_text("utf-8", "replace").strip().splitlines()
+    with contextlib.suppress(FileFault):
+        data = read_below(entry.errors.parent, entry.errors.name, LOG_LIMIT, "a log")
+        lines = data.decode("utf-8", "replace").strip().splitlines()
         if lines:
             return lines[-1]
     return f"ended with code {entry.process.returncode}"
@@ -210,10 +218,7 @@ def _last_line(entry: _RunProcess) -> str:
 
 def read_config(lines: list[str]) -> RunConfig:
     """Parse the configuration that the parent sent."""
-    try:
-        return make_config(tomllib.loads("".join(lines)))
-    except tomllib.TOMLDecodeError as error:
-        raise FileFault(f"cannot read the configuration of a run: {error}") from error
+    return make_config(decode_toml("".join(lines), "the configuration of a run"))
 
 
 def main() -> int:

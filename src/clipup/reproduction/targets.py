@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
 from typing import cast
 
+from clipup.decoding import decode_toml
 from clipup.errors import FileFault
+from clipup.files import package_text
 from clipup.reproduction.experiments import SCALES
 
 _KNOWN = frozenset({"experiment", "text", "where", "runs", "needs", "rule", "published"})
@@ -58,8 +58,8 @@ class Claim:
 @functools.cache
 def claims() -> tuple[Claim, ...]:
     """Every claim, in the order of the file."""
-    text = resources.files("clipup.reproduction").joinpath("targets.toml").read_text(encoding="utf-8")
-    return tuple(_claim(entry) for entry in tomllib.loads(text)["claim"])
+    values = decode_toml(package_text("clipup.reproduction", "targets.toml"), "targets.toml")
+    return tuple(_claim(entry) for entry in cast("list[dict[str, object]]", values["claim"]))
 
 
 def claims_of(experiment: str) -> tuple[Claim, ...]:

@@ -10,19 +10,19 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import cast
 
 import numpy as np
 
+from clipup.decoding import WORDS, decode_object
 from clipup.errors import FileFault
-from clipup.export.safetensors import Array, decode, encode
+from clipup.export.safetensors import SIZE_LIMIT, Array, check_head, decode, encode
+from clipup.files import Directory
 from clipup.optimizers.protocol import State, StateValue
-from clipup.runs.files import TEMPORARY_SUFFIX, write_atomically
 
 FORMAT = "clipup-checkpoint"
 VERSION = 1
-_NAME = re.compile(r"generation-(\d{8,})\.safetensors\Z")
+_NAME = re.compile(r"generation-([0-9]{8,18})\.safetensors\Z")
 
 
 class NewerFormat(FileFault):
@@ -67,16 +67,28 @@ def decode_checkpoint(data: bytes, source: str) -> Checkpoint:
     file = decode(data, source=source)
     version = check_format(file.metadata, FORMAT, VERSION, source)
     try:
-        words = cast("dict[str, dict[str, int | str]]", json.loads(file.metadata["state"]))
-        states: dict[str, State] = {part: dict(words[part]) for part in ("search", "normalizer", "counters")}
+        words = decode_object(file.metadata["state"], source, WORDS)
+        states: dict[str, State] = {part: _words(words[part], part) for part in ("search", "normalizer", "counters")}
         for name, array in file.tensors.items():
             part, _, key = name.partition(".")
             is_float = array.dtype == np.float64 and array.shape == ()
             states[part][key] = float(cast(float, array)) if is_float else array
-        generation = int(file.metadata["generation"])
-    except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        generation = int(file.metadata["generation"][:20])
+    except FileFault as error:
+        raise FileFault(f"{source}: {str(error).removeprefix(f'{source}: ')}") from error
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise FileFault(f"{source}: not a checkpoint of format version {version} ({error!r:.80})") from error
     return Checkpoint(generation, states["search"], states["normalizer"], states["counters"])
+
+
+def _words(value: object, part: str) -> State:
+    """The whole numbers and words of a state; anything else in it is refused."""
+    if not isinstance(value, dict):
+        raise FileFault(f"its {part} is not a JSON object")
+    for name, item in cast("dict[str, object]", value).items():
+        if not isinstance(item, int | str) or isinstance(item, bool):
+            raise FileFault(f"{part}.{name[:60]} is neither a whole number nor text")
+    return cast("State", dict(cast("dict[str, object]", value)))
 
 
 def check_format(metadata: Mapping[str, str], form: str, newest: int, source: str) -> int:
@@ -93,41 +105,27 @@ def check_format(metadata: Mapping[str, str], form: str, newest: int, source: st
     return int(text)
 
 
-def checkpoint_path(directory: Path, generation: int) -> Path:
-    """Where the checkpoint of a generation lies."""
-    return directory / f"generation-{generation:08d}.safetensors"
+def checkpoint_name(generation: int) -> str:
+    """The name of the checkpoint of a generation."""
+    return f"generation-{generation:08d}.safetensors"
 
 
-def list_checkpoints(directory: Path) -> list[tuple[int, Path]]:
-    """Generation and path of every checkpoint, newest first."""
-    try:
-        entries = list(directory.iterdir())
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise FileFault.of(directory, "read", error) from error
-    found = [(int(match[1]), path) for path in entries if (match := _NAME.match(path.name))]
+def list_checkpoints(directory: Directory) -> list[tuple[int, str]]:
+    """Generation and name of every checkpoint, newest first."""
+    found = [(int(match[1]), name) for name in directory.names() if (match := _NAME.match(name))]
     return sorted(found, reverse=True)
 
 
-def write_checkpoint(directory: Path, checkpoint: Checkpoint, *, keep: int) -> Path:
+def write_checkpoint(directory: Directory, checkpoint: Checkpoint, *, keep: int) -> None:
     """Write a checkpoint whole or not at all, then remove all older ones but the newest `keep`."""
-    path = checkpoint_path(directory, checkpoint.generation)
-    write_atomically(path, encode_checkpoint(checkpoint))
-    older = [entry for generation, entry in list_checkpoints(directory) if generation <= checkpoint.generation]
-    for entry in older[keep:]:
-        entry.unlink(missing_ok=True)
-    return path
-
-
-def clean_up(directory: Path) -> None:
-    """Remove the unfinished checkpoints that a crash left."""
-    for entry in directory.glob(f"*{TEMPORARY_SUFFIX}"):
-        entry.unlink(missing_ok=True)
+    directory.replace(checkpoint_name(checkpoint.generation), encode_checkpoint(checkpoint))
+    older = [name for generation, name in list_checkpoints(directory) if generation <= checkpoint.generation]
+    for name in older[keep:]:
+        directory.remove(name)
 
 
 def newest_checkpoint(
-    directory: Path, accept: Callable[[Checkpoint], str | None], warn: Callable[[str], None]
+    directory: Directory, accept: Callable[[Checkpoint], str | None], warn: Callable[[str], None]
 ) -> Checkpoint | None:
     """The newest checkpoint that can be used; None when there is no checkpoint at all.
 
@@ -135,9 +133,10 @@ def newest_checkpoint(
     raised, and nothing is changed, when none of them can be used or when one is of a newer format.
     """
     found = list_checkpoints(directory)
-    for generation, path in found:
+    for generation, name in found:
+        path = directory.path / name
         try:
-            checkpoint = decode_checkpoint(_read(path), str(path))
+            checkpoint = read_checkpoint(directory, name)
             if checkpoint.generation != generation:
                 raise FileFault(f"{path}: holds generation {checkpoint.generation}; the file was renamed")
             objection = accept(checkpoint)
@@ -150,8 +149,18 @@ def newest_checkpoint(
             continue
         return checkpoint
     if found:
-        raise FileFault(f"{directory}: none of the {len(found)} checkpoints can be used; nothing was changed")
+        raise FileFault(f"{directory.path}: none of the {len(found)} checkpoints can be used; nothing was changed")
     return None
+
+
+def read_checkpoint(directory: Directory, name: str) -> Checkpoint:
+    """The checkpoint of that name, or FileFault."""
+    source = str(directory.path / name)
+
+    def head(data: bytes, size: int) -> None:
+        check_head(data, size, source)
+
+    return decode_checkpoint(directory.read(name, SIZE_LIMIT, "a checkpoint", head), source)
 
 
 def state_value(state: Mapping[str, StateValue], name: str) -> float:
@@ -168,10 +177,3 @@ def whole_value(state: Mapping[str, StateValue], name: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
         raise FileFault(f"the checkpoint has no whole number {name!r}")
     return value
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise FileFault.of(path, "read", error) from error

@@ -9,19 +9,24 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
 import itertools
 import json
 import math
 import os
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import BinaryIO, Generic, TypeVar, cast
 
+from clipup.decoding import LINE, Bounds, decode_json, decode_object
 from clipup.errors import FileFault, reason
-from clipup.runs.files import is_own, open_own
+from clipup.files import Directory
 
-LINE_LIMIT = 64 * 1024
+LINE_LIMIT = LINE.size
 FILE_LIMIT = 512 * 1024 * 1024
+_PIECE = 256 * 1024
+_PIECE_BOUNDS = Bounds(size=_PIECE + LINE_LIMIT, depth=2, count=_PIECE)
 LARGEST = 1e300
 """Numbers beyond this count as unknown: sums and differences of them would not be finite."""
 
@@ -57,7 +62,7 @@ class Record:
 
 @dataclass(frozen=True)
 class ClockRecord:
-    """What the clock said after one generation."""
+    """What the clock said after one generation. In the file, a running digest follows (see `encode_clock`)."""
 
     generation: int
     seconds: float
@@ -95,41 +100,127 @@ def _all_or_fault(path: Path, kind: type[_R]) -> list[_R]:
     return lines
 
 
-def read_lines(path: Path, kind: type[_R]) -> tuple[list[_R], list[str]]:
+def read_lines(path: Path, kind: type[_R], *, limit: int | None = None) -> tuple[list[_R], list[str]]:
     """Return every line of a file that can be read, in order, and what is wrong with the rest, in words.
 
     Nothing raises for what the file holds. A last line that is not whole is left out without a word: a crash cut it
     short, or it is being written. A field that a line lacks, as in a file of another version, is None, or nan where
     the field is never None. Of a generation that stands there twice, the later line counts.
+
+    With a `limit`, a longer file is thinned while it is read, so that memory is bounded: at most twice as many lines
+    are held. The last line, and lines with a score as far as there is room, are kept.
     """
-    try:
-        if not is_own(path):
-            return [], ["cannot be read: a link, or not a regular file"]
-        if path.stat().st_size > FILE_LIMIT:
-            return [], [f"larger than {FILE_LIMIT >> 20} MB, not read"]
-        whole, ended, rest = path.read_bytes().rpartition(b"\n")
-    except FileNotFoundError:
-        return [], []
-    except OSError as error:
-        return [], [f"cannot be read: {reason(error)}"]
-    lines = whole.split(b"\n") if ended else []
-    problems: list[str] = []
-    found = _decode_at_once(lines, kind)
-    if found is None:
-        found, problems = _decode_each(lines, kind)
-    if len(rest) >= LINE_LIMIT:
-        problems.append(f"line {len(lines) + 1}: longer than {LINE_LIMIT} bytes; the file is damaged")
-    if any(one.generation >= two.generation for one, two in itertools.pairwise(found)):
+    reader = LineReader(path, kind)
+    found: list[_R] = []
+    ordered, last, thinned = True, -1, False
+    for batch in reader.batches():
+        if batch:
+            ordered &= last < batch[0].generation
+            ordered &= all(one.generation < two.generation for one, two in itertools.pairwise(batch))
+            last = batch[-1].generation
+        found += batch
+        while limit is not None and len(found) > 2 * limit:
+            found, thinned = thin(found, limit), True
+    if not ordered:
         found = [line for _, line in sorted({line.generation: line for line in found}.items())]
-    return found, problems
+    if thinned:
+        reader.problems.append("many generations: only some of them are shown")
+    return found, reader.problems
+
+
+def thin(lines: Sequence[_R], limit: int) -> list[_R]:
+    """Return about `limit` of the lines, evenly spread; those with a score are kept if they leave room for others.
+
+    >>> [line.generation for line in thin([ClockRecord(number, 0.0, 0.0) for number in range(10)], 4)]
+    [0, 3, 6, 9]
+    """
+    stride = max(1, -(-len(lines) // max(1, limit)))
+    scored = sum(getattr(line, "score", None) is not None for line in lines)
+    keep_scores = scored <= limit // 2
+    last = len(lines) - 1
+    return [
+        line
+        for place, line in enumerate(lines)
+        if place % stride == 0 or place == last or (keep_scores and getattr(line, "score", None) is not None)
+    ]
+
+
+class LineReader(Generic[_R]):
+    """Reads a file of lines in pieces, so that its size does not matter. `problems` says what could not be read."""
+
+    def __init__(self, path: Path, kind: type[_R]) -> None:
+        """Name the file; it is opened when it is read."""
+        self._path, self._kind = path, kind
+        self._read = 0
+        self._gaps: set[str] = set()
+        self._bad: list[str] = []
+        self.problems: list[str] = []
+
+    def batches(self) -> Generator[list[_R]]:
+        """Yield the lines that can be read, some hundred at a time."""
+        try:
+            with Directory(self._path.parent) as directory, directory.open(self._path.name) as file:
+                if os.fstat(file.fileno()).st_size > FILE_LIMIT:
+                    self.problems.append(f"larger than {FILE_LIMIT >> 20} MB, not read")
+                    return
+                yield from self._batches(file)
+        except (FileNotFoundError, FileFault):
+            return
+        except OSError as error:
+            self.problems.append(f"cannot be read: {reason(error)}")
+        finally:
+            if self._gaps:
+                self.problems.append(f"of another version of clipup, without {', '.join(sorted(self._gaps))}")
+            if self._bad:
+                more = f" (and {len(self._bad) - 1} more)" if len(self._bad) > 1 else ""
+                self.problems.append(self._bad[0] + more)
+
+    def _batches(self, file: BinaryIO) -> Generator[list[_R]]:
+        rest, total = b"", 0
+        while piece := file.read(_PIECE):
+            total += len(piece)
+            if total > FILE_LIMIT:  # it grows while it is read, or is no file of the usual kind
+                self._bad.append(f"more than {FILE_LIMIT >> 20} MB, the rest is not read")
+                return
+            whole, ended, rest = (rest + piece).rpartition(b"\n")
+            if ended:
+                yield self._decoded(whole.split(b"\n"))
+            if len(rest) > LINE_LIMIT:
+                self._bad.append(f"line {self._read + 1}: longer than {LINE_LIMIT} bytes; the file is damaged")
+                rest = self._skip(file)
+                self._read += 1
+
+    def _skip(self, file: BinaryIO) -> bytes:
+        """Read to the end of a line; return what comes after it."""
+        while piece := file.read(_PIECE):
+            if b"\n" in piece:
+                return piece.partition(b"\n")[2]
+        return b""
+
+    def _decoded(self, lines: list[bytes]) -> list[_R]:
+        found: list[_R] | None = _decode_at_once(lines, self._kind)
+        if found is None:
+            found = []
+            for number, line in enumerate(lines, start=self._read + 1):
+                try:
+                    found.append(decode_line(line, self._kind, f"line {number}", self._gaps))
+                except FileFault as fault:
+                    self._bad.append(str(fault) if not self._bad else "")
+        self._read += len(lines)
+        return found
 
 
 def _decode_at_once(lines: list[bytes], kind: type[_R]) -> list[_R] | None:
-    """All lines in one go, ten times as fast; None when there is anything to be careful about."""
+    """All lines in one go, several times as fast; None when there is anything to be careful about."""
+    if max(map(len, lines), default=0) > LINE_LIMIT:
+        return None
+    joined = b"[" + b",".join(lines) + b"]"
+    if joined.count(b"{") != len(lines) or joined.count(b"[") != 1:
+        return None  # deeper than a line of ours
     found: list[_R] = []
     try:
-        rows: list[dict[str, float | None]] = json.loads(b"[" + b",".join(lines) + b"]")
-        if len(rows) != len(lines) or max(map(len, lines), default=0) > LINE_LIMIT:
+        rows = cast("list[dict[str, float | None]]", decode_json(joined, "lines", _PIECE_BOUNDS))
+        if len(rows) != len(lines):
             return None
         for row in rows:
             cells = {name: row[name] for name, _ in _fields(kind)}
@@ -140,24 +231,9 @@ def _decode_at_once(lines: list[bytes], kind: type[_R]) -> list[_R] | None:
             ):
                 return None
             found.append(kind(**cells))  # pyright: ignore[reportArgumentType]  (checked just above)
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (FileFault, KeyError, TypeError):
         return None
     return found
-
-
-def _decode_each(lines: list[bytes], kind: type[_R]) -> tuple[list[_R], list[str]]:
-    found: list[_R] = []
-    gaps: set[str] = set()
-    bad: list[str] = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            found.append(decode_line(line, kind, f"line {number}", gaps))
-        except FileFault as fault:
-            bad.append(str(fault))
-    problems = [f"of another version of clipup, without {', '.join(sorted(gaps))}"] if gaps else []
-    if bad:
-        problems.append(bad[0] + (f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""))
-    return found, problems
 
 
 def decode_line(line: bytes, kind: type[_R], where: str, gaps: set[str] | None = None) -> _R:
@@ -165,16 +241,13 @@ def decode_line(line: bytes, kind: type[_R], where: str, gaps: set[str] | None =
 
     The names of missing fields are added to `gaps`; without `gaps` a missing field is an error.
     """
-    if len(line) > LINE_LIMIT:
-        raise FileFault(f"{where}: longer than {LINE_LIMIT} bytes; the file is damaged")
     try:
-        values = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise FileFault(f"{where}: not a JSON line") from error
-    if not isinstance(values, dict):
-        raise FileFault(f"{where}: not a JSON object")
-    found = cast("dict[str, object]", values)
-    if "generation" in found and type(found["generation"]) is not int:
+        found = decode_object(line, where, LINE)
+    except FileFault as fault:
+        if fault.__cause__ is None:  # it is JSON, but not a line of ours
+            raise
+        raise FileFault(f"{where}: not a JSON line") from fault
+    if "generation" in found and (type(found["generation"]) is not int or not 0 <= found["generation"] < 2**63):
         raise FileFault(f"{where}: generation is not a whole number")
     cells: dict[str, object] = {}
     for name, form in _fields(kind):
@@ -200,26 +273,53 @@ def _fields(kind: type[Record] | type[ClockRecord]) -> tuple[tuple[str, str], ..
 
 
 class LineFile:
-    """A file of lines open for appending, whose size is known to the byte."""
+    """A file of lines open for appending, whose size is known to the byte, with a running digest of its content.
 
-    def __init__(self, path: Path) -> None:
-        """Open `path`, making it when it is not there."""
-        self.path = path
+    Before each line, it is checked that the file still is what was written. A file that was removed is written again:
+    its content lives as long as it is open. One that was cut or changed in size ends the run with an error.
+    """
+
+    def __init__(self, directory: Directory, name: str, warn: Callable[[str], None] = lambda text: None) -> None:
+        """Open `name` in `directory`, making it when it is not there; `warn` is told about a file that vanished."""
+        self.path = directory.path / name
+        self._directory, self._name, self._warn = directory, name, warn
         try:
-            self._file = open_own(path, "ab", buffering=0)
-            self.size = path.stat().st_size
+            self._file = directory.append(name)
+            self.size = os.fstat(self._file.fileno()).st_size
         except OSError as error:
-            raise FileFault.of(path, "written", error) from error
+            raise FileFault.of(self.path, "written", error) from error
+        self._digest = hashlib.sha256()
+
+    @property
+    def digest(self) -> str:
+        """The digest of everything up to the last line."""
+        return self._digest.hexdigest()
 
     def append(self, line: bytes) -> None:
         """Add one line, in one write."""
         try:
+            self._check()
             written = self._file.write(line)
             if written != len(line):
                 raise OSError(28, "no space left for a whole line")
         except OSError as error:
             raise FileFault.of(self.path, "written", error) from error
         self.size += len(line)
+        self._digest.update(line)
+
+    def _check(self) -> None:
+        state, named = os.fstat(self._file.fileno()), self._directory.state(self._name)
+        if state.st_size != self.size:
+            raise FileFault(
+                f"{self.path}: {self.size} bytes were written and {state.st_size} are there; it was changed"
+            )
+        if named is not None and os.path.samestat(named, state):
+            return
+        self._file.seek(0)
+        self._directory.replace(self._name, self._file.read())
+        self._file.close()
+        self._file = self._directory.append(self._name)
+        self._warn(f"{self.path} was removed or replaced while the run goes on; it was written again")
 
     def cut(self, size: int) -> None:
         """Drop everything after the first `size` bytes."""
@@ -227,6 +327,10 @@ class LineFile:
             raise FileFault(f"{self.path}: {self.size} bytes, but {size} were written; lines are missing")
         try:
             os.ftruncate(self._file.fileno(), size)
+            self._file.seek(0)
+            self._digest = hashlib.sha256()
+            while piece := self._file.read(_PIECE):
+                self._digest.update(piece)
         except OSError as error:
             raise FileFault.of(self.path, "written", error) from error
         self.size = size
@@ -243,19 +347,77 @@ class LineFile:
         self._file.close()
 
 
-def size_up_to(path: Path, generation: int) -> int:
-    """How many bytes of a clock file belong to generations up to `generation`, up to the first damaged line."""
-    size = 0
+@dataclass(frozen=True)
+class Prefix:
+    """The first bytes of a file of records, up to where a checkpoint counts them."""
+
+    size: int
+    digest: str
+    last: bytes
+    """The last line."""
+
+
+def read_prefix(directory: Directory, name: str, size: int) -> Prefix:
+    """Return what the first `size` bytes of a file hold, read in a stream. Raises OSError."""
+    hasher, read, tail = hashlib.sha256(), 0, b""
+    with directory.open(name) as file:
+        while read < size and (piece := file.read(min(_PIECE, size - read))):
+            hasher.update(piece)
+            read += len(piece)
+            tail = (tail + piece)[-LINE_LIMIT - 1 :]
+    return Prefix(read, hasher.hexdigest(), tail.rstrip(b"\n").rpartition(b"\n")[2] if tail.endswith(b"\n") else b"")
+
+
+def encode_clock(clock: ClockRecord, before: str) -> tuple[bytes, str]:
+    """Return a line of the clock, and the digest that it ends with: of its own values and of the digest `before`.
+
+    So each line vouches for all lines before it. The digest is not in checkpoints: those hold no times, and equal runs
+    have equal checkpoints.
+    """
+    digest = _chained(clock, before)
+    return encode_line(clock)[:-2] + f', "digest": "{digest}"}}\n'.encode("ascii"), digest
+
+
+def _chained(clock: ClockRecord, before: str) -> str:
+    return hashlib.sha256(before.encode("ascii") + encode_line(clock)).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class ClockPrefix:
+    """How much of a clock file is whole, up to some generation."""
+
+    size: int = 0
+    digest: str = ""
+    """Of its last line; nothing where there is none."""
+    seconds: float = 0.0
+    problem: str | None = None
+
+
+def read_clock_prefix(directory: Directory, name: str, generation: int) -> ClockPrefix:
+    """Return how much of a clock file is whole and belongs to generations up to `generation`.
+
+    What the clock says is for people and for the time limit: damage in it must not stop a run.
+    """
+    found = ClockPrefix()
+    number = 0
     try:
-        with path.open("rb") as file:
+        with directory.open(name) as file:
             while (line := file.readline(LINE_LIMIT)).endswith(b"\n"):
-                if decode_line(line, ClockRecord, str(path)).generation > generation:
-                    break
-                size += len(line)
+                number += 1
+                values = decode_object(line, f"line {number}", LINE)
+                clock = decode_line(line, ClockRecord, f"line {number}")
+                if clock.generation > generation:
+                    return found
+                digest = values.get("digest", "")  # missing in lines of older versions
+                if digest and digest != _chained(clock, found.digest):
+                    raise FileFault(f"line {number}: it, or one before it, was changed")
+                seconds = clock.seconds if clock.seconds >= 0 else found.seconds  # nan, or forged
+                found = ClockPrefix(found.size + len(line), str(digest), seconds)
+            if len(line) >= LINE_LIMIT:
+                raise FileFault(f"line {number + 1}: longer than {LINE_LIMIT} bytes")
     except FileNotFoundError:
-        pass
-    except FileFault:
-        pass  # what the clock says is for people; damage in it must not stop a run
-    except OSError as error:
-        raise FileFault.of(path, "read", error) from error
-    return size
+        return found
+    except (FileFault, OSError) as error:
+        words = reason(error) if isinstance(error, OSError) else str(error)
+        return dataclasses.replace(found, problem=f"{directory.path / name}: {words}; times count from the line before")
+    return found

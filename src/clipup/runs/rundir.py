@@ -6,22 +6,29 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Iterable
+import stat
+from collections.abc import Generator, Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import cast
 
+from clipup.decoding import CONFIG, STATUS, decode_object, decode_toml
 from clipup.engines import registry
 from clipup.errors import FileFault, RunBusy, RunExists
+from clipup.export.policy import BEST_POLICY, POLICY
+from clipup.files import Directory, DirectoryLock, is_file_below, is_unfinished, make_directories, read_below
+from clipup.runs.checkpoint import list_checkpoints, read_checkpoint
 from clipup.runs.config import RunConfig
-from clipup.runs.files import TEMPORARY_SUFFIX, FileLock, is_own, write_atomically
 from clipup.runs.records import is_sound
 from clipup.runs.resolve import make_config
-from clipup.runs.toml import format_config, read_toml
+from clipup.runs.toml import format_config
 from clipup.runs.trust import import_flag
 
 DEPTH_LIMIT = 6
 """How many directories deep runs are looked for."""
+WALK_LIMIT = 100_000
+"""How many names are looked at in all to find runs."""
+CHECKPOINTS = "checkpoints"
 
 
 @dataclass(frozen=True)
@@ -63,44 +70,80 @@ class RunDirectory:
         self.config_path = self.path / "config.toml"
         self.records_path = self.path / "records.jsonl"
         self.clock_path = self.path / "clock.jsonl"
-        self.checkpoints_path = self.path / "checkpoints"
-        self.policy_path = self.path / "policy.safetensors"
-        self.best_policy_path = self.path / "best-policy.safetensors"
+        self.checkpoints_path = self.path / CHECKPOINTS
+        self.policy_path = self.path / POLICY
+        self.best_policy_path = self.path / BEST_POLICY
         self.status_path = self.path / "status.json"
-        self.lock_path = self.path / "lock"
-        self._lock = FileLock(self.lock_path)
+        self.lock_path = self.path / DirectoryLock.NAME
+        self._lock = DirectoryLock(self.path)
+        self._files: Directory | None = None
+        self._checkpoints: Directory | None = None
 
     def exists(self) -> bool:
         """Whether there is a run here that can be resumed."""
-        return self.config_path.is_file()
+        return is_file_below(self.path, self.config_path.name)
+
+    @property
+    def files(self) -> Directory:
+        """The open directory, once the run is created or opened."""
+        if self._files is None:
+            raise FileFault(f"{self.path}: the run is not open")
+        return self._files
+
+    @property
+    def checkpoints(self) -> Directory:
+        """The open directory of the checkpoints, once the run is created or opened."""
+        if self._checkpoints is None:
+            raise FileFault(f"{self.path}: the run is not open")
+        return self._checkpoints
+
+    def newest_generation(self) -> int:
+        """The generation of the newest checkpoint by its name; 0 if there is none."""
+        with Directory(self.path) as files:
+            if files.state(CHECKPOINTS) is None:
+                return 0
+            with files.child(CHECKPOINTS) as checkpoints:
+                return max((generation for generation, _ in list_checkpoints(checkpoints)), default=0)
+
+    def kept_engines(self) -> Generator[object]:
+        """The engine of every checkpoint that can be read, newest first; None where it names none."""
+        with Directory(self.path) as files:
+            if files.state(CHECKPOINTS) is None:
+                return
+            with files.child(CHECKPOINTS) as checkpoints:
+                for _, name in list_checkpoints(checkpoints):
+                    with contextlib.suppress(FileFault):  # `newest_checkpoint` says so, or raises
+                        yield read_checkpoint(checkpoints, name).counters.get("engine")
+
+    def check_lock(self) -> None:
+        """Raise FileFault if the lock was taken away while the run is open."""
+        self._lock.check()
 
     def create(self, config: RunConfig) -> None:
         """Make the directory of a new run and lock it. One that holds anything is refused and left as it is."""
         self.check_new()
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            make_directories(self.path)
             self._acquire()
             self.check_new()  # another process may have come, run and gone in between
-        except (FileExistsError, NotADirectoryError):
-            raise self._blocked() from None
-        except OSError as error:
-            raise FileFault.of(self.path, "written", error) from error
+        except FileFault as fault:
+            if isinstance(fault.__cause__, FileExistsError | NotADirectoryError):
+                raise self._blocked() from None
+            raise
         # The configuration makes it a run, so it comes first: killed before, it is new; after, it can be resumed.
         self.write_config(config)
-        self._make_checkpoints()
+        self._checkpoints = self.files.child(CHECKPOINTS, create=True)
 
     def check_new(self) -> None:
         """Refuse a path that holds more than what a run leaves that was killed before it began."""
-        leftovers = {self.lock_path.name, self.config_path.name + TEMPORARY_SUFFIX}
-        try:
-            if {entry.name for entry in self.path.iterdir()} <= leftovers:
-                return
-        except FileNotFoundError:
+        if not self.path.is_symlink() and not self.path.exists():
             return
-        except NotADirectoryError:
-            raise self._blocked() from None
-        except OSError as error:
-            raise FileFault.of(self.path, "written", error) from error
+        if not self.path.is_dir():
+            raise self._blocked()
+        with Directory(self.path) as directory:
+            names = directory.names()
+        if all(name == self.lock_path.name or is_unfinished(name, self.config_path.name) for name in names):
+            return
         if not self.exists():
             raise RunExists(f"{self.path} already holds files that are not a run's; choose another --run")
         resume = f"clipup resume {self.path}{self._import_flag()}"
@@ -120,11 +163,8 @@ class RunDirectory:
     def open(self) -> None:
         """Lock the directory of an existing run."""
         self._check()
-        try:
-            self._acquire()
-        except OSError as error:
-            raise FileFault.of(self.path, "written", error) from error
-        self._make_checkpoints()
+        self._acquire()
+        self._checkpoints = self.files.child(CHECKPOINTS, create=True)
 
     def _check(self) -> None:
         if not self.path.is_dir():
@@ -135,15 +175,20 @@ class RunDirectory:
     def read_config(self) -> RunConfig:
         """The configuration of the run."""
         self._check()
-        values = read_toml(self.config_path)
+        values = self.read_settings()
         try:
             return make_config(values)
         except ValueError as error:
             raise FileFault(f"{self.config_path}: {error}") from error
 
+    def read_settings(self) -> dict[str, object]:
+        """The configuration as the file has it, even if this version cannot use it."""
+        data = read_below(self.path, self.config_path.name, CONFIG.size, "a configuration")
+        return decode_toml(data, str(self.config_path))
+
     def write_config(self, config: RunConfig) -> None:
         """Write the configuration, as when a run begins or is given more generations."""
-        write_atomically(self.config_path, format_config(config, comment=self._head(config)).encode("utf-8"))
+        self.files.replace(self.config_path.name, format_config(config, comment=self._head(config)).encode("utf-8"))
 
     def _head(self, config: RunConfig) -> str:
         """The comment at the head of the configuration."""
@@ -161,7 +206,7 @@ class RunDirectory:
 
     def write_status(self, status: Status) -> None:
         """Replace the status."""
-        write_atomically(self.status_path, json.dumps(asdict(status)).encode("ascii") + b"\n")
+        self.files.replace(self.status_path.name, json.dumps(asdict(status)).encode("ascii") + b"\n")
 
     def read_status(self, problems: list[str] | None = None) -> Status:
         """How the run stands, as far as it can be read; what cannot is added to `problems`, in words.
@@ -169,7 +214,7 @@ class RunDirectory:
         A run that says it is running but that no process holds was killed.
         """
         status, wrong = _decode_status(self.status_path)
-        if not is_own(self.lock_path):
+        if not _is_own(self.lock_path):
             wrong.append("lock: cannot be read: a link, or not a regular file")
         if problems is not None:
             problems += wrong
@@ -188,17 +233,19 @@ class RunDirectory:
 
     def close(self) -> None:
         """Give the lock back."""
+        for directory in (self._checkpoints, self._files):
+            if directory is not None:
+                directory.close()
+        self._checkpoints = self._files = None
         self._lock.release()
 
-    def _make_checkpoints(self) -> None:
-        try:
-            self.checkpoints_path.mkdir(exist_ok=True)
-        except OSError as error:
-            raise FileFault.of(self.checkpoints_path, "written", error) from error
-
     def _acquire(self) -> None:
-        if not self._lock.acquire():
-            raise self._busy()
+        try:
+            if not self._lock.acquire():
+                raise self._busy()
+        except OSError as error:
+            raise FileFault.of(self.lock_path, "written", error) from error
+        self._files = Directory(self.path)
 
     def _busy(self) -> RunBusy:
         return RunBusy(f"{self.path}: process {self._lock.owner()} is working on this run; wait or stop it")
@@ -206,17 +253,17 @@ class RunDirectory:
 
 def _decode_status(path: Path) -> tuple[Status, list[str]]:
     """The status in a file without what is not of its type, and what was left out."""
-    if not is_own(path):
-        return Status("unknown"), [f"{path.name}: cannot be read: a link, or not a regular file"]
     try:
-        values: object = json.loads(path.read_bytes()[:65536])
-    except FileNotFoundError:
-        return Status("unknown"), []
-    except (OSError, ValueError, RecursionError):
-        values = None
-    if not isinstance(values, dict) or "state" not in values:
+        if not _is_own(path):
+            return Status("unknown"), [f"{path.name}: cannot be read: a link, or not a regular file"]
+        values = decode_object(read_below(path.parent, path.name, STATUS.size, "a status"), path.name, STATUS)
+    except FileFault as fault:
+        if isinstance(fault.__cause__, FileNotFoundError):
+            return Status("unknown"), []
+        values = {}
+    if "state" not in values:
         return Status("unknown"), [f"{path.name}: cannot be read"]
-    found = {entry.name: cast("dict[str, object]", values).get(entry.name, entry.default) for entry in fields(Status)}
+    found = {entry.name: values.get(entry.name, entry.default) for entry in fields(Status)}
     default = asdict(Status("unknown"))
     wrong = [name for name, value in found.items() if not _is_like(value, default[name])]
     sound = {name: default[name] if name in wrong else value for name, value in found.items()}
@@ -230,23 +277,55 @@ def _is_like(value: object, default: object) -> bool:
     return isinstance(value, str) if isinstance(default, str) else type(value) is int
 
 
+def _is_own(path: Path) -> bool:
+    """Whether `path` may be read: a regular file, or nothing."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except (OSError, ValueError):
+        return True
+
+
 def is_run(path: Path) -> bool:
     """Whether a directory looks like that of a run, even a broken one."""
-    return any((path / name).is_file() for name in ("config.toml", "records.jsonl"))
+    # Also if they are links or pipes: such a run is shown as damaged.
+    return any(os.path.lexists(path / name) and not _is_directory(path / name) for name in _MARKS)
 
 
-def runs_below(path: Path, depth: int = DEPTH_LIMIT) -> list[Path]:
+def runs_below(path: Path) -> list[Path]:
     """The run directories at `path` and below it, by name. Links and hidden directories are not followed."""
+    return _runs_below(path, DEPTH_LIMIT, _Budget(WALK_LIMIT))
+
+
+_MARKS = ("config.toml", "records.jsonl")
+
+
+@dataclass
+class _Budget:
+    left: int
+
+
+def _runs_below(path: Path, depth: int, budget: _Budget) -> list[Path]:
+    own = [path] if is_run(path) else []
+    # A configuration alone is that of a run which has just begun, or a stray file above the runs themselves.
+    if depth == 0 or budget.left <= 0 or (os.path.lexists(path / _MARKS[1]) and own):
+        return own
     try:
-        own = [path] if is_run(path) else []
-        # A configuration alone is that of a run which has just begun, or a stray file above the runs themselves.
-        if depth == 0 or (path / "records.jsonl").is_file():
-            return own
-        inner = [entry for entry in sorted(path.iterdir()) if entry.is_dir() and not entry.is_symlink()]
-    except OSError:
-        return []
-    below = [run for entry in inner if not entry.name.startswith(".") for run in runs_below(entry, depth - 1)]
+        with Directory(path) as directory:
+            names = directory.names()
+    except FileFault:
+        return own
+    budget.left -= len(names)
+    inner = [path / name for name in names if not name.startswith(".") and _is_directory(path / name)]
+    below = [run for entry in inner for run in _runs_below(entry, depth - 1, budget)]
     return below or own
+
+
+def _is_directory(path: Path) -> bool:
+    """Whether it is a directory, and not a link to one."""
+    try:
+        return stat.S_ISDIR(path.lstat().st_mode)
+    except OSError:
+        return False
 
 
 def find_runs(paths: Iterable[Path]) -> list[Path]:
@@ -267,8 +346,8 @@ def directory_name(env: str) -> str:
 def next_free(parent: Path, env: str) -> Path:
     """A path for a new run of `env`: its name and the first number not taken."""
     taken = set[str]()
-    with contextlib.suppress(OSError):
-        taken = {entry.name for entry in parent.iterdir()}
+    with contextlib.suppress(FileFault), Directory(parent) as directory:
+        taken = set(directory.names())
     number = 1
     while f"{directory_name(env)}-{number}" in taken:
         number += 1

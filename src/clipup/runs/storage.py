@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
+from clipup.decoding import WORDS, decode_object
 from clipup.errors import FileFault
 from clipup.export.policy import PolicyTask, encode_policy
 from clipup.policies import Policy
-from clipup.runs.checkpoint import Checkpoint, clean_up, newest_checkpoint, whole_value, write_checkpoint
+from clipup.runs.checkpoint import Checkpoint, newest_checkpoint, whole_value, write_checkpoint
 from clipup.runs.config import RunConfig, differing, identity
-from clipup.runs.files import write_atomically
 from clipup.runs.records import (
     ClockRecord,
     LineFile,
     Record,
     decode_line,
+    encode_clock,
     encode_line,
-    read_clock,
-    size_up_to,
+    read_clock_prefix,
+    read_prefix,
 )
 from clipup.runs.rundir import RunDirectory, Status
+
+
+@dataclass(frozen=True)
+class RecordsMark:
+    """How many bytes the records of a run have, and their digest."""
+
+    size: int = 0
+    digest: str = ""
 
 
 class Storage:
@@ -38,9 +47,9 @@ class Storage:
     def begin(self, status: Status) -> None:
         """The run starts."""
 
-    def append(self, record: Record, clock: ClockRecord) -> int:
-        """Add the lines of a generation; return the bytes of all records so far."""
-        return 0
+    def append(self, record: Record, clock: ClockRecord) -> RecordsMark:
+        """Add the lines of a generation; return how far the records reach now."""
+        return RecordsMark()
 
     def keep_best(self, whole: Checkpoint, policy: Policy, score: float | None) -> None:
         """Write the policy of a generation that scored better than all before it."""
@@ -66,41 +75,51 @@ class DirectoryStorage(Storage):
         self._config = config
         self._written = -1
         self._written_at = time.monotonic()
-        self.checkpoint = newest_checkpoint(directory.checkpoints_path, self._objection, warn)
-        if self.checkpoint is None and directory.policy_path.exists():  # which is written after a checkpoint
+        self._lost = False
+        self.checkpoint = newest_checkpoint(directory.checkpoints, self._objection, warn)
+        # A policy is written after a checkpoint.
+        if self.checkpoint is None and directory.files.state(directory.policy_path.name) is not None:
             raise FileFault(
                 f"{directory.path}: the run has a policy but no checkpoint to go on from; put its checkpoints back, or "
                 "start a new run; nothing was changed"
             )
         if self.checkpoint is not None:
             self._check_fits(self.checkpoint)
-        clean_up(directory.checkpoints_path)
         generation = 0
         size = 0
         if self.checkpoint is not None:
             generation = self._written = self.checkpoint.generation
             size = whole_value(self.checkpoint.counters, "records_size")
-        kept = size_up_to(directory.clock_path, generation)
-        self._clock = LineFile(directory.clock_path)
+        kept = read_clock_prefix(directory.files, directory.clock_path.name, generation)
+        if kept.problem is not None:
+            warn(kept.problem)
+        self._clock = LineFile(directory.files, directory.clock_path.name, warn)
         try:
-            self._records = LineFile(directory.records_path)
+            self._records = LineFile(directory.files, directory.records_path.name, warn)
         except FileFault:
             self._clock.close()
             raise
+        directory.files.clean_up()
+        directory.checkpoints.clean_up()
         self._records.cut(size)
-        self._clock.cut(kept)
-        clock = read_clock(directory.clock_path)
-        self.seconds = clock[-1].seconds if clock else 0.0
+        self._clock.cut(kept.size)
+        self._clock_digest, self.seconds = kept.digest, kept.seconds
 
     def begin(self, status: Status) -> None:
         """Write that the run is going."""
         self._directory.write_status(status)
 
-    def append(self, record: Record, clock: ClockRecord) -> int:
+    def append(self, record: Record, clock: ClockRecord) -> RecordsMark:
         """Append both lines."""
-        self._records.append(encode_line(record))
-        self._clock.append(encode_line(clock))
-        return self._records.size
+        try:
+            self._directory.check_lock()
+            self._records.append(encode_line(record))
+        except FileFault:
+            self._lost = True
+            raise
+        line, self._clock_digest = encode_clock(clock, self._clock_digest)
+        self._clock.append(line)
+        return RecordsMark(self._records.size, self._records.digest)
 
     def keep_best(self, whole: Checkpoint, policy: Policy, score: float | None) -> None:
         """Write the best policy."""
@@ -115,7 +134,8 @@ class DirectoryStorage(Storage):
     def finish(self, whole: Checkpoint, policy: Policy, status: Status) -> None:
         """Write the last state, and how the run ended."""
         try:
-            if whole.generation:
+            # Where records were lost, a new checkpoint could not be used, and would push out those that can.
+            if whole.generation and not self._lost:
                 if whole.generation != self._written:
                     self._write_checkpoint(whole)
                 # Always: a crash may have come between the last checkpoint and its policy.
@@ -127,7 +147,7 @@ class DirectoryStorage(Storage):
 
     def _write_checkpoint(self, whole: Checkpoint) -> None:
         self._records.sync()
-        write_checkpoint(self._directory.checkpoints_path, whole, keep=self._config.keep_checkpoints)
+        write_checkpoint(self._directory.checkpoints, whole, keep=self._config.keep_checkpoints)
         self._written = whole.generation
         self._written_at = time.monotonic()
 
@@ -144,17 +164,15 @@ class DirectoryStorage(Storage):
             trained_engine=str(whole.counters.get("engine", "")),
             simulator_version=str(whole.counters.get("simulator_version", "")),
         )
-        write_atomically(path, encode_policy(policy, task))
+        self._directory.files.replace(path.name, encode_policy(policy, task))
 
     def _check_fits(self, checkpoint: Checkpoint) -> None:
         """Refuse to go on with other settings than the checkpoint was made with."""
         kept = checkpoint.counters.get("settings")
         if kept is None:  # written before checkpoints held them
             return
-        try:
-            before, now = dict(json.loads(str(kept))), identity(self._config)
-        except (ValueError, TypeError, RecursionError) as error:
-            raise FileFault(f"{self._directory.checkpoints_path}: the settings kept there cannot be read") from error
+        before = decode_object(str(kept), f"{self._directory.checkpoints_path}: the settings kept there", WORDS)
+        now = identity(self._config)
         if different := differing(before, now):
             raise FileFault(
                 f"{self._directory.config_path}: changed since the run began ({', '.join(different)}); undo that, or "
@@ -162,16 +180,24 @@ class DirectoryStorage(Storage):
             )
 
     def _objection(self, checkpoint: Checkpoint) -> str | None:
-        """Whether the records that the checkpoint counts are all there."""
+        """Why the records that the checkpoint counts are not whole, or None if they are."""
+        name, path = self._directory.records_path.name, self._directory.records_path
+        generations = f"the records of its {checkpoint.generation} generations"
+        size = whole_value(checkpoint.counters, "records_size")
         try:
-            size = whole_value(checkpoint.counters, "records_size")
-            with self._directory.records_path.open("rb") as file:
-                data = file.read(size)
-            last = data.rstrip(b"\n").rpartition(b"\n")[2]
-            if len(data) == size and data.endswith(b"\n"):
-                record = decode_line(last, Record, str(self._directory.records_path))
-                if record.generation == checkpoint.generation:
-                    return None
-        except (OSError, FileFault):
+            prefix = read_prefix(self._directory.files, name, size)
+        except FileNotFoundError:
+            return f"{generations} are lost: there is no {name}"
+        except OSError as error:
+            return f"{generations} are lost: {FileFault.of(name, 'read', error)}"
+        if prefix.size < size:
+            return f"{generations} are not all in {name}: {prefix.size} of {size} bytes"
+        digest = checkpoint.counters.get("records_sha256")
+        if digest:  # older checkpoints hold none
+            return None if digest == prefix.digest else f"{generations} were changed in {name}"
+        try:
+            if decode_line(prefix.last, Record, str(path)).generation == checkpoint.generation:
+                return None
+        except FileFault:
             pass
-        return f"the records of its {checkpoint.generation} generations are not all in records.jsonl"
+        return f"{generations} are not all in {name}"

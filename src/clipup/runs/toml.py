@@ -5,32 +5,19 @@ from __future__ import annotations
 import math
 import os
 import re
-import tomllib
 from collections.abc import Mapping
-from pathlib import Path
 
+from clipup.decoding import CONFIG, decode_toml
 from clipup.errors import FileFault, InvalidArgument
+from clipup.files import read_named
 from clipup.runs.config import RunConfig, Scalar, Value, config_values, settings
 
-SIZE_LIMIT = 1024 * 1024
 _BARE = re.compile(r"[A-Za-z0-9_-]+\Z")
 
 
 def read_toml(path: str | os.PathLike[str]) -> dict[str, object]:
-    """The content of a TOML file, or FileFault in one line."""
-    source = os.fspath(path)
-    try:
-        with Path(path).open("rb") as file:
-            data = file.read(SIZE_LIMIT + 1)
-    except OSError as error:
-        raise FileFault.of(source, "read", error) from error
-    if len(data) > SIZE_LIMIT:
-        raise FileFault(f"{source}: larger than {SIZE_LIMIT} bytes; this is not a configuration")
-    try:
-        return tomllib.loads(data.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        message = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise FileFault(f"{source}: not valid TOML: {message}") from error
+    """The content of a TOML file that a person named, or FileFault in one line."""
+    return decode_toml(read_named(path, CONFIG.size, "a configuration"), os.fspath(path))
 
 
 def format_config(config: RunConfig, *, comment: str = "") -> str:
@@ -77,8 +64,8 @@ def parse_value(text: str) -> Scalar:
     (True, 3, 0.001, 'ant.xml')
     """
     try:
-        value = tomllib.loads(f"value = {text}")
-    except (ValueError, RecursionError):
+        value = decode_toml(f"value = {text}", text)
+    except FileFault:
         return text
     found = value.get("value")
     return found if len(value) == 1 and isinstance(found, str | int | float | bool) else text

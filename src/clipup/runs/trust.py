@@ -1,28 +1,35 @@
-"""A file never causes an import or a connection.
+"""A file never causes an import, a connection or a crowd of processes.
 
-``module:EnvId`` makes Gymnasium import `module`, which runs its code. That is fine when a person typed it, or when
-clipup itself knows the module. When the name only stands in a file (a policy, a run's configuration), the person has
-to name the module too. The same holds for the address of a cluster: what answers there sends objects that run code
-when they are read.
+``module:EnvId`` makes Gymnasium import `module`, which runs its code. That is fine when a person typed it. When the
+name only stands in a file (a policy, a run's configuration), the person has to name the module too. The same holds
+for the address of a cluster: what answers there sends objects that run code when they are read. Services that log a
+run elsewhere are connected to only if the person names them in that very call. Workers that a file asks for are at
+most as many as there are processors here.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from clipup.errors import InvalidArgument
+from clipup.processors import available_threads
+from clipup.runs.config import RunConfig
 
-KNOWN_MODULES = frozenset({"pybullet_envs_gymnasium"})
-"""Modules that clipup's own presets import."""
+SERVICES = ("wandb", "mlflow")
+"""Settings that make clipup connect to a service outside."""
 KNOWN_CLUSTERS = (None, "ray", "auto")
 """What a file may say of a cluster: none, or the one of this machine."""
+_OLD_GYM = ("GymV21Environment", "GymV26Environment")  # adapters that import whatever their option env_id names
 
 
 def check_import(env: str, *, named: Collection[str], source: str) -> None:
     """Refuse an environment from the file `source` whose module the user did not name."""
-    module, separator, _ = env.rpartition(":")
-    if separator and module not in KNOWN_MODULES and module not in named:
+    module, separator, name = env.rpartition(":")
+    if name.startswith(_OLD_GYM):
+        module, separator = module or "gym", ":"
+    if separator and module not in named:
         raise InvalidArgument(
             f"{source} names the environment {env!r}, which imports the module {module!r}; "
             f"if you trust it, say so: --import {module}"
@@ -32,7 +39,7 @@ def check_import(env: str, *, named: Collection[str], source: str) -> None:
 def import_words(env: str) -> list[str]:
     """Return the words that let a command import the module of `env`, which a file names: ``--import MODULE``."""
     module = env.rpartition(":")[0]
-    return ["--import", module] if module and module not in KNOWN_MODULES else []
+    return ["--import", module] if module else []
 
 
 def import_flag(env: str) -> str:
@@ -47,3 +54,20 @@ def check_cluster(cluster: str | None, *, named: bool, source: str) -> None:
             f"{source} names the cluster {cluster!r}, to which clipup would connect; if you trust it, say so: "
             f"--cluster {cluster}"
         )
+
+
+def trusted_execution(config: RunConfig, typed: Collection[str], warn: Callable[[str], None]) -> RunConfig:
+    """Return how `config` may be executed if only the settings in `typed` are a person's own words.
+
+    Services are left out, and `warn` is told which. Workers are bounded by the processors here, unless a cluster that
+    the person named has its own. Neither changes a result.
+    """
+    for name in SERVICES:
+        project = getattr(config, name)
+        if project is not None and name not in typed:
+            warn(f"not logging to {name} project {project!r}, which only a file names; to do so: --{name} {project}")
+    left_out = {name: None for name in SERVICES if name not in typed}
+    workers = config.workers
+    if workers is not None and "workers" not in typed and (config.cluster in (None, "ray") or "cluster" not in typed):
+        workers = min(workers, available_threads())
+    return dataclasses.replace(config, workers=workers, **left_out)

@@ -102,6 +102,8 @@ def _candidates(
 ) -> FloatArray:
     """Return the candidates, and write their directions into the rows of `keep_in` if it is given."""
     _check_range(generation, start, stop)
+    # Small integers of numpy would overflow below.
+    generation, start, stop = int(generation), int(start), int(stop)
     seed, center, stdev = check_seed(seed), np.asarray(center, np.float32), np.asarray(stdev, np.float32)
     if center.ndim != 1 or stdev.shape not in {(), center.shape}:
         raise InvalidArgument(

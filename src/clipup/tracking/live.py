@@ -6,7 +6,7 @@ import math
 import time
 from typing import Any, TextIO
 
-from clipup.errors import MissingDependency
+from clipup.errors import MissingDependency, printable
 from clipup.runs.records import ClockRecord, Record
 from clipup.runs.rundir import Status
 from clipup.tracking.protocol import RunInfo, Tracker
@@ -38,7 +38,7 @@ class LiveDisplay(Tracker):
         """Start drawing."""
         self._info = info
         self._heard = time.monotonic()
-        self._console.print(headline(info), highlight=False, markup=False)
+        self._console.print(printable(headline(info)), highlight=False, markup=False)
         self._live.start()
 
     def generation(self, record: Record, clock: ClockRecord) -> None:
@@ -52,7 +52,7 @@ class LiveDisplay(Tracker):
 
     def message(self, text: str) -> None:
         """Show a message above the table."""
-        self._console.print(text, highlight=False, markup=False)
+        self._console.print(printable(text), highlight=False, markup=False)
 
     def end(self, status: Status) -> None:
         """Draw one last time and stop."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from clipup.errors import MissingDependency
+from clipup.files import Directory
 from clipup.runs.records import ClockRecord, Record
 from clipup.runs.rundir import Status
 from clipup.runs.toml import format_config
@@ -14,15 +15,16 @@ from clipup.tracking.protocol import RunInfo, Tracker, measurements
 
 
 class TensorBoardTracker(Tracker):
-    """Writes scalars against the generation into `directory`; a resumed run goes on in the same plots."""
+    """Writes scalars against the generation into the run directory; a resumed run goes on in the same plots."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, run: Path) -> None:
         try:
             from tensorboard.compat.proto import event_pb2, summary_pb2
             from tensorboard.summary.writer.event_file_writer import EventFileWriter
         except ImportError as error:
             raise MissingDependency.of("tensorboard", extra="tensorboard") from error
-        self._directory = directory
+        self._run = run
+        self._directory: Directory | None = None
         self._events: Any = event_pb2
         self._summaries: Any = summary_pb2
         self._make_writer: Any = EventFileWriter
@@ -30,7 +32,10 @@ class TensorBoardTracker(Tracker):
 
     def begin(self, info: RunInfo) -> None:
         """Open an event file; points newer than the checkpoint that the run goes on from are dropped by TensorBoard."""
-        self._writer = self._make_writer(str(self._directory))
+        # Through its descriptor: in a run directory from someone else, the name could be a link to anywhere.
+        with Directory(self._run) as run:
+            self._directory = run.child("tensorboard", create=True)
+        self._writer = self._make_writer(self._directory.place)
         restart = self._events.SessionLog(status=self._events.SessionLog.START)
         self._add(info.generation + 1, session_log=restart)
         text = self._summaries.Summary()
@@ -52,6 +57,8 @@ class TensorBoardTracker(Tracker):
         if self._writer is not None:
             self._writer.close()
             self._writer = None
+        if self._directory is not None:
+            self._directory.close()
 
     def _add(self, step: int, **fields: Any) -> None:
         self._writer.add_event(self._events.Event(wall_time=time.time(), step=step, **fields))

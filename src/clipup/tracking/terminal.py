@@ -7,6 +7,7 @@ import time
 from typing import TextIO
 
 from clipup.engines import registry
+from clipup.errors import printable
 from clipup.runs.config import RunConfig
 from clipup.runs.records import ClockRecord, Record
 from clipup.tracking.protocol import RunInfo, Tracker
@@ -69,7 +70,7 @@ class WarningDisplay(Tracker):
 def write_line(stream: TextIO, line: str) -> None:
     """Write and flush a line. A closed terminal or pipe must not end a run."""
     with contextlib.suppress(OSError, ValueError):
-        stream.write(line + "\n")
+        stream.write(printable(line) + "\n")
         stream.flush()
 
 

@@ -55,7 +55,7 @@ def make_trackers(config: RunConfig, path: Path | None) -> list[Tracker]:
             raise InvalidArgument("tensorboard writes into the run directory; give run=… too")
         from clipup.tracking.tensorboard import TensorBoardTracker
 
-        trackers.append(TensorBoardTracker(path / "tensorboard"))
+        trackers.append(TensorBoardTracker(path))
     if config.wandb is not None:
         from clipup.tracking.wandb import WandbTracker
 

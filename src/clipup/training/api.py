@@ -18,14 +18,13 @@ from clipup.errors import FileFault, InvalidArgument, RunBusy, RunExists
 from clipup.executors import make_executor
 from clipup.policies import Policy
 from clipup.runs import rundir
-from clipup.runs.checkpoint import decode_checkpoint, list_checkpoints
 from clipup.runs.config import CHANGEABLE, RunConfig, check_name, differences
 from clipup.runs.keywords import RunChanges, RunSettings
 from clipup.runs.records import Record, read_records
 from clipup.runs.resolve import resolve
 from clipup.runs.rundir import RunDirectory
 from clipup.runs.storage import DirectoryStorage, Storage
-from clipup.runs.trust import check_cluster, check_import
+from clipup.runs.trust import check_cluster, check_import, trusted_execution
 from clipup.tracking import Tracker, make_trackers
 from clipup.training.setup import make_search, make_task
 from clipup.training.signals import EXIT_CODES, Interruption
@@ -112,12 +111,12 @@ def train(
     while run is True:
         path = rundir.next_free(Path("runs"), resolved.env)
         try:
-            return start(resolved, RunDirectory(path), trackers=told, maker=maker)
+            return start(resolved, RunDirectory(path), trackers=told, maker=maker, typed=given)
         except (RunExists, RunBusy):
             if path == tried:
                 raise
             tried = path  # another run took the name since it was found free; the next number is looked for
-    return start(resolved, RunDirectory(run) if run else None, trackers=told, maker=maker)
+    return start(resolved, RunDirectory(run) if run else None, trackers=told, maker=maker, typed=given)
 
 
 def resume(
@@ -149,7 +148,7 @@ def resume(
     """
     directory = RunDirectory(run)
     before = directory.read_config()
-    made = max((generation for generation, _ in list_checkpoints(directory.checkpoints_path)), default=0)
+    made = directory.newest_generation()
     given: dict[str, object] = dict(changes)
     if more_generations is not None:
         if "generations" in given or more_generations < 0:
@@ -166,7 +165,7 @@ def resume(
         check_import(config.env, named=imports, source=str(directory.config_path))
     check_cluster(config.cluster, named="cluster" in given, source=str(directory.config_path))
     maker, _ = _environment(env)
-    return proceed(config, directory, trackers=[*trackers, *_displays(progress)], maker=maker)
+    return proceed(config, directory, trackers=[*trackers, *_displays(progress)], maker=maker, typed=given)
 
 
 def _environment(env: str | Environment | None) -> tuple[Environment | None, str | None]:
@@ -189,8 +188,12 @@ def start(
     *,
     trackers: Sequence[Tracker] = (),
     maker: Environment | None = None,
+    typed: Collection[str] | None = None,
 ) -> TrainingResult:
-    """Run a configuration from its beginning, in a new directory or in none."""
+    """Run a configuration from its beginning, in a new directory or in none.
+
+    `typed` names the settings that are a person's own words; None for all.
+    """
     if directory is not None:
         directory.check_new()  # checked again when it is made; the user need not wait for environments first
 
@@ -200,7 +203,7 @@ def start(
         directory.create(config)
         return DirectoryStorage(directory, config, _warner(trackers))
 
-    return _run(config, directory, store, trackers, maker)
+    return _run(config, directory, store, trackers, maker, typed)
 
 
 def proceed(
@@ -209,8 +212,12 @@ def proceed(
     *,
     trackers: Sequence[Tracker] = (),
     maker: Environment | None = None,
+    typed: Collection[str] | None = None,
 ) -> TrainingResult:
-    """Go on with the run in `directory`. Its settings may differ from `config` in limits and execution only."""
+    """Go on with the run in `directory`. Its settings may differ from `config` in limits and execution only.
+
+    `typed` names the settings that are a person's own words; None for all.
+    """
     before = directory.read_config()
     if different := differences(before, config):
         raise FileFault(f"{directory.path}: its run differs in {', '.join(different)}; start a new run elsewhere")
@@ -223,18 +230,16 @@ def proceed(
             directory.write_config(config)
         return storage
 
-    return _run(config, directory, store, trackers, maker, engine=engine_of(directory, make_task(config, maker)))
+    return _run(
+        config, directory, store, trackers, maker, typed=typed, engine=engine_of(directory, make_task(config, maker))
+    )
 
 
 def engine_of(directory: RunDirectory, task: Task) -> str:
     """The engine that the run goes on with: the one that it was made with, which "auto" may mean no longer."""
     if task.engine != registry.AUTO:
         return task.engine
-    for _, path in list_checkpoints(directory.checkpoints_path):
-        try:
-            kept = decode_checkpoint(path.read_bytes(), str(path)).counters.get("engine")
-        except (FileFault, OSError):
-            continue  # `newest_checkpoint` says so, or raises
+    for kept in directory.kept_engines():
         before = registry.engine_before(task) if kept is None else str(kept)
         usable = before in registry.names() and registry.entry(before).refusal(task) is None
         return before if usable else registry.AUTO  # which the trainer then compares with the checkpoint
@@ -247,30 +252,34 @@ def _run(
     store: Callable[[], Storage],
     trackers: Sequence[Tracker],
     maker: Environment | None,
+    typed: Collection[str] | None = None,
     engine: str | None = None,
 ) -> TrainingResult:
     path = directory.path if directory is not None else None
-    everyone = [*trackers, *make_trackers(config, path)]
+    trusted = config if typed is None else trusted_execution(config, typed, _warner(trackers))
+    everyone = [*trackers, *make_trackers(trusted, path)]
     task = make_task(config, maker)
     executor = make_executor(
         task if engine is None else dataclasses.replace(task, engine=engine),
         config.policy,
         collect_moments=config.normalize,
         lanes=config.lanes,
-        workers=config.workers,
+        workers=trusted.workers,
         cluster=config.cluster,
         episode_timeout=config.episode_timeout,
     )
     # Every mistake in the configuration is found before anything is written.
-    try:
-        search = make_search(config, executor.description.network.parameter_count)
-        with Interruption() as interruption:
+    with Interruption() as interruption:  # until everything is closed: a late signal must not disturb that
+        try:
+            search = make_search(config, executor.description.network.parameter_count)
             trainer = Trainer(config, search, executor, store(), everyone, interruption)
             status = trainer.run()
-    finally:
-        executor.close()
-        if directory is not None:
-            directory.close()
+        finally:
+            try:
+                executor.close()
+            finally:
+                if directory is not None:
+                    directory.close()
     records = tuple(trainer.records) if directory is None else tuple(read_records(directory.records_path))
     outcome = dataclasses.asdict(status)
     del outcome["engine"], outcome["arithmetic_changed_at"]

@@ -31,6 +31,7 @@ class Interruption:
     def __init__(self) -> None:
         self.signal: signal.Signals | None = None
         self._allowed = False
+        self._insisted = False
         self._previous: dict[signal.Signals, object] = {}
 
     def __enter__(self) -> Interruption:
@@ -58,7 +59,8 @@ class Interruption:
             self._allowed = False
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.signal is not None and number == signal.SIGINT:
+        if self.signal is not None and number == signal.SIGINT and not self._insisted:
+            self._insisted = True  # raised once: a storm of signals must not disturb the end
             raise KeyboardInterrupt
         self.signal = self.signal or signal.Signals(number)
         if self._allowed:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clipup.errors import FileFault
 from clipup.optimizers.protocol import State
 from clipup.policies import Normalizer, Statistics
 from clipup.runs.checkpoint import Checkpoint, state_value, whole_value
 from clipup.runs.records import Record
+from clipup.runs.storage import RecordsMark
 from clipup.searches import Search
 
 
@@ -47,8 +49,8 @@ class TrainingState:
     """Best score of any evaluation so far."""
     score: Score | None = None
     """The score of this generation, where it was evaluated."""
-    records_size: int = 0
-    """Bytes of records that belong to it."""
+    records: RecordsMark = field(default_factory=RecordsMark)
+    """The records that belong to it."""
 
     @classmethod
     def at_start(cls, search: Search, normalizer: Normalizer | None) -> TrainingState:
@@ -58,7 +60,14 @@ class TrainingState:
     @classmethod
     def loaded(cls, checkpoint: Checkpoint, search: Search, normalizer: Normalizer | None) -> TrainingState:
         """The state in a checkpoint; `search` and `normalizer` are brought to it."""
+        seed = search.seed
         search.load_state_dict(checkpoint.search)
+        if search.generation != checkpoint.generation or search.seed != seed:
+            # Its digest is right, so it was put together from parts of other runs.
+            raise FileFault(
+                f"the checkpoint of generation {checkpoint.generation} holds a search at generation "
+                f"{search.generation} with seed {search.seed}, expected seed {seed}; it is not of this run"
+            )
         if normalizer is not None:
             normalizer.load_state_dict(checkpoint.normalizer)
         counters = checkpoint.counters
@@ -70,11 +79,11 @@ class TrainingState:
             state_value(counters, "best"),
             state_value(counters, "best_score"),
             None if math.isnan(mean) else Score(mean, None if math.isnan(error) else error),
-            whole_value(counters, "records_size"),
+            RecordsMark(whole_value(counters, "records_size"), str(counters.get("records_sha256", ""))),
         )
 
     def after(
-        self, search: Search, normalizer: Normalizer | None, record: Record, score: Score | None, records_size: int
+        self, search: Search, normalizer: Normalizer | None, record: Record, score: Score | None, records: RecordsMark
     ) -> TrainingState:
         """The state after one more generation, which `record` is about."""
         return TrainingState(
@@ -85,7 +94,7 @@ class TrainingState:
             # Not `max`: a score that is not a number must not become the best one.
             score.mean if score is not None and score.mean > self.best_score else self.best_score,
             score,
-            records_size,
+            records,
         )
 
     def checkpoint(self, words: Mapping[str, int | str]) -> Checkpoint:
@@ -98,7 +107,8 @@ class TrainingState:
             "best_score": self.best_score,
             "score": math.nan if score is None else score.mean,
             "score_standard_error": math.nan if error is None else error,
-            "records_size": self.records_size,
+            "records_size": self.records.size,
+            "records_sha256": self.records.digest,
             **words,
         }
         return Checkpoint(self.generation, self.search, self.normalizer, counters)

@@ -142,8 +142,8 @@ class Trainer:
         self._seconds += elapsed
         speed = record.interactions / max(elapsed, 1e-9)
         clock = ClockRecord(record.generation, round(self._seconds, 3), round(speed, 1))
-        size = self._storage.append(record, clock)
-        self._commit(self._state.after(self._search, self._normalizer, record, score, size))
+        records = self._storage.append(record, clock)
+        self._commit(self._state.after(self._search, self._normalizer, record, score, records))
         self.records.append(record)
         self._trackers.generation(record, clock)
 

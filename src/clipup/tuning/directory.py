@@ -6,13 +6,14 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+from clipup.decoding import CONFIG, decode_toml
 from clipup.errors import FileFault, RunBusy, RunExists, StateMismatch
+from clipup.files import Directory, DirectoryLock, is_file_below, is_unfinished, make_directories, read_below
 from clipup.runs.config import RunConfig, config_values, differing
-from clipup.runs.files import TEMPORARY_SUFFIX, FileLock, write_atomically
 from clipup.runs.resolve import make_config
-from clipup.runs.toml import format_config, read_toml
+from clipup.runs.toml import format_config
 
-MARKER, LOCK, TRIALS = "config.base.toml", "lock", "trials"
+MARKER, TRIALS = "config.base.toml", "trials"
 
 
 @contextmanager
@@ -23,9 +24,9 @@ def claimed(directory: Path, base: RunConfig) -> Generator[None]:
     each other's trials, so the second is refused too.
     """
     _check(directory, base)
-    lock = FileLock(directory / LOCK)
+    lock = DirectoryLock(directory)
+    make_directories(directory)
     try:
-        directory.mkdir(parents=True, exist_ok=True)
         if not lock.acquire():
             raise RunBusy(
                 f"{directory}: process {lock.owner()} is searching here; wait, stop it, or choose another --run"
@@ -35,13 +36,12 @@ def claimed(directory: Path, base: RunConfig) -> Generator[None]:
     try:
         _check(directory, base)  # another process may have created a search in between
         # The marker makes it a search, so it comes first: if killed before, the directory is new; after, it continues.
-        if not (directory / MARKER).is_file():
-            text = format_config(base, comment="The settings that all trials of this search share.")
-            write_atomically(directory / MARKER, text.encode("utf-8"))
-        try:
-            (directory / TRIALS).mkdir(exist_ok=True)
-        except OSError as error:
-            raise FileFault.of(directory, "made", error) from error
+        with Directory(directory) as files:
+            if not files.has(MARKER):
+                text = format_config(base, comment="The settings that all trials of this search share.")
+                files.replace(MARKER, text.encode("utf-8"))
+            files.clean_up()
+            files.child(TRIALS, create=True).close()
         yield
     finally:
         lock.release()
@@ -49,19 +49,21 @@ def claimed(directory: Path, base: RunConfig) -> Generator[None]:
 
 def _check(directory: Path, base: RunConfig) -> None:
     """Refuse a directory with anything but this search, or the remains of one that was killed at its start."""
-    marker = directory / MARKER
-    if marker.is_file():
-        if names := differing(config_values(make_config(read_toml(marker))), config_values(base)):
+    if is_file_below(directory, MARKER):
+        kept = decode_toml(read_below(directory, MARKER, CONFIG.size, "a configuration"), str(directory / MARKER))
+        if names := differing(config_values(make_config(kept)), config_values(base)):
             raise StateMismatch(
                 f"{directory} holds a search with other settings ({', '.join(names)}); "
                 "use the same settings, or choose another --run"
             )
         return
-    try:
-        if {entry.name for entry in directory.iterdir()} <= {LOCK, MARKER + TEMPORARY_SUFFIX}:
-            return
-    except FileNotFoundError:
+    if not directory.is_symlink() and not directory.exists():
         return
-    except OSError as error:
-        raise FileFault.of(directory, "made", error) from error
+    try:
+        with Directory(directory) as files:
+            found = files.names()
+    except FileFault as fault:
+        raise FileFault(f"{str(fault).replace('cannot be opened', 'cannot be made')}; choose another --run") from fault
+    if all(name == DirectoryLock.NAME or is_unfinished(name, MARKER) for name in found):
+        return
     raise RunExists(f"{directory} exists and is not a search that could continue; choose another --run")

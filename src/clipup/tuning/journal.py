@@ -8,17 +8,22 @@ so a half-written line of a killed session can be cut off. Only one process may 
 from __future__ import annotations
 
 import importlib
+import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
-from clipup.errors import FileFault, MissingDependency
+from clipup.decoding import LINE, decode_object
+from clipup.errors import FileFault, MissingDependency, one_line
+from clipup.files import Directory
 from clipup.runs.records import Record
 from clipup.tuning.speed_search import Point
 
 STUDY = "clipup-tune"
+SIZE_LIMIT = 256 * 1024 * 1024
 # The paper: "values of q between 10 and 20 generally work well". Below a third of max_speed, a step size hardly ever
 # reaches the clipping.
 EXTRA_RANGES: Mapping[str, tuple[float, float]] = {"radius_factor": (10.0, 20.0), "step_ratio": (0.35, 1.0)}
@@ -32,24 +37,18 @@ class Journal:
         self._optuna = load_optuna()
         self._optuna.logging.set_verbosity(self._optuna.logging.WARNING)
         journal: Any = importlib.import_module("optuna.storages.journal")
-        _mend(path)
         try:
-            backend = journal.JournalFileBackend(str(path), lock_obj=journal.JournalFileOpenLock(str(path)))
-            # A backend with snapshots would unpickle them. This one has none; a later Optuna must not add any.
-            if isinstance(backend, importlib.import_module("optuna.storages.journal._base").BaseJournalSnapshot):
-                raise FileFault(
-                    "this version of Optuna reads pickled snapshots, which is unsafe; install another version"
-                )
             self._study = self._optuna.create_study(
                 study_name=STUDY,
-                storage=self._optuna.storages.JournalStorage(backend),
+                storage=self._optuna.storages.JournalStorage(_backend(journal, path)),
                 direction="maximize",
                 load_if_exists=True,
             )
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            reason = " ".join(str(error).split())
+            self._study.get_trials(deepcopy=False)
+        except Exception as error:  # a crafted journal makes Optuna raise anything
             raise FileFault(
-                f"{path}: not a usable Optuna journal: {reason}; remove it and try again, the trials are kept elsewhere"
+                f"{path}: not a usable Optuna journal: {one_line(error)}; remove it and try again, the trials are "
+                "kept elsewhere"
             ) from error
         self._seed = seed
         real = self._optuna.distributions.FloatDistribution
@@ -149,21 +148,51 @@ class Journal:
         )
 
 
-def _mend(path: Path) -> None:
-    """Remove what a session leaves behind if it is killed while writing: half a line, and Optuna's lock file.
+def _backend(journal: Any, path: Path) -> Any:
+    """Return a storage of Optuna over one file that is opened as all files of a run are.
 
-    Optuna would append its next line to the half one, and could never read the file again. For the lock it would wait
-    half a minute.
+    Optuna's own would follow links, and wait for a lock file that a killed session left. Here the directory is locked.
     """
+
+    class Lines(journal.BaseJournalBackend):
+        """The journal as lines of JSON. Half a line at its end, which a killed session left, is cut off."""
+
+        def __init__(self) -> None:
+            self._logs = _read_journal(path)
+
+        def read_logs(self, log_number_from: int) -> list[dict[str, object]]:
+            """Return the entries from this number on."""
+            return self._logs[log_number_from:]
+
+        def append_logs(self, logs: list[dict[str, object]]) -> None:
+            """Add entries at the end."""
+            text = "".join(json.dumps(log, separators=(",", ":")) + "\n" for log in logs)
+            with _for_writing(path) as file:
+                file.write(text.encode("utf-8"))
+                os.fsync(file.fileno())
+            self._logs += [decode_object(line, path.name, LINE) for line in text.splitlines()]
+
+    return Lines()
+
+
+def _read_journal(path: Path) -> list[dict[str, object]]:
+    with _for_writing(path) as file:
+        if os.fstat(file.fileno()).st_size > SIZE_LIMIT:
+            raise FileFault(f"larger than {SIZE_LIMIT} bytes")
+        file.seek(0)
+        data = file.read()
+        whole = data.rfind(b"\n") + 1
+        if whole < len(data):
+            file.truncate(whole)
+    return [
+        decode_object(line, f"line {number}", LINE) for number, line in enumerate(data[:whole].splitlines(), start=1)
+    ]
+
+
+def _for_writing(path: Path) -> IO[bytes]:
     try:
-        path.with_name(f"{path.name}.lock").unlink(missing_ok=True)
-        with path.open("r+b") as file:
-            data = file.read()
-            whole = data.rfind(b"\n") + 1
-            if whole < len(data):
-                file.truncate(whole)
-    except FileNotFoundError:
-        return
+        with Directory(path.parent) as directory:
+            return directory.append(path.name)
     except OSError as error:
         raise FileFault.of(path, "written", error) from error
 

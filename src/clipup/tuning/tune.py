@@ -12,11 +12,11 @@ from pathlib import Path
 from clipup.diagnosis import Finding, diagnose
 from clipup.engines import make_engine
 from clipup.errors import InvalidArgument
+from clipup.files import Directory
 from clipup.optimizers import OptimizerSettings, make_optimizer, step_report
 from clipup.report.charts import new_figure, plain_label, save_figure
 from clipup.report.commands import train_command
 from clipup.runs.config import RunConfig
-from clipup.runs.files import write_atomically
 from clipup.runs.toml import format_config
 from clipup.training.setup import make_task
 from clipup.tuning.directory import TRIALS, claimed
@@ -113,7 +113,8 @@ def _search(
         f"Found by clipup tune with the training of {trials.spent():.3g} whole runs: "
         f"mean score {best.mean:.5g} over {seeds}."
     )
-    write_atomically(directory / "best.toml", format_config(found, comment=comment).encode("utf-8"))
+    with Directory(directory) as files:
+        files.replace("best.toml", format_config(found, comment=comment).encode("utf-8"))
     title = f"{config.env}, {generations} generations"
     write_figure(list(dots.values()), found.max_speed, title, directory / "score-by-max-speed")
     findings = diagnose(trials.records(best.point, 0), found)

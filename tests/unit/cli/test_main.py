@@ -171,3 +171,36 @@ def test_help_imports_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", ["", ".", "/", "..", "a\0b", "missing/page.html"])
+@pytest.mark.parametrize("command", ["report", "export", "record"])
+def test_an_output_that_cannot_be_one_is_one_line(name, command, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = tmp_path / "run"
+    assert main(["train", "CartPole-v1", "--population", "4", "--generations", "1", "--run", "run", "--quiet"]) == 0
+    capsys.readouterr()
+    assert main([command, str(run), "-o", name]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("clipup: ") and error.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [["runs", "a\0b"], ["resume", "a\0b"], ["evaluate", "a\0b"], ["report", "a\0b"],
+                                   ["train", "CartPole-v1", "--run", "a\0b"], ["train", "a\0b"],
+                                   ["train", "CartPole-v1", "--config", "a\0b"],
+                                   ["tune", "CartPole-v1", "--run", "a\0b"],
+                                   ["diagnose", "a\0b"], ["reproduce", "--page", "a\0b"]])  # fmt: skip
+def test_a_nul_byte_in_a_name_is_one_line(words, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("clipup: ") and error.count("\n") == 1 and "\0" not in error
+
+
+@pytest.mark.parametrize("redirection", [">&-", "2>&-", ">&- 2>&- <&-", ">/dev/full", "| true"])
+@pytest.mark.parametrize("command", ["runs .", "envs CartPole-v1", "--help"])
+def test_closed_and_full_outputs_end_without_a_traceback(redirection, command, tmp_path):
+    words = f"{sys.executable} -m clipup {command} {redirection}"
+    done = subprocess.run(["bash", "-c", words], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
+    assert done.returncode in (0, 2)

@@ -245,7 +245,7 @@ def test_files_that_are_links_or_pipes_are_not_opened(write_run: Write, tmp_path
         path = write_run(tmp_path / "runs" / name.replace(".", "-"))
         (path / name).unlink()
         (path / name).symlink_to(tmp_path / "credentials.toml")
-        assert load_run(path).problems[0] == f"{name}: cannot be read: a link, or not a regular file"
+        assert load_run(path).problems[0].endswith(f"{name}: cannot be read: a link, or not a regular file")
     os.mkfifo(write_run(tmp_path / "runs" / "pipe") / "lock")
     assert "lock: cannot be read" in load_run(tmp_path / "runs" / "pipe").problems[0]
     assert "hunter2" not in make_report([tmp_path / "runs"])

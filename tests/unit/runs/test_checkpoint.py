@@ -5,11 +5,11 @@ import pytest
 
 from clipup.errors import FileFault
 from clipup.export.safetensors import decode, encode
+from clipup.files import Directory
 from clipup.runs.checkpoint import (
     Checkpoint,
     NewerFormat,
-    checkpoint_path,
-    clean_up,
+    checkpoint_name,
     decode_checkpoint,
     encode_checkpoint,
     list_checkpoints,
@@ -17,6 +17,12 @@ from clipup.runs.checkpoint import (
     write_checkpoint,
 )
 from clipup.searches import PGPE
+
+
+@pytest.fixture
+def directory(tmp_path):
+    with Directory(tmp_path) as found:
+        yield found
 
 
 def make(generation: int = 3) -> Checkpoint:
@@ -52,44 +58,45 @@ def test_equal_states_have_equal_bytes():
     assert encode_checkpoint(make()) == encode_checkpoint(make())
 
 
-def test_the_newest_ones_are_kept(tmp_path):
+def test_the_newest_ones_are_kept(tmp_path, directory):
     for generation in range(1, 8):
-        write_checkpoint(tmp_path, make(generation), keep=3)
-    assert [generation for generation, _ in list_checkpoints(tmp_path)] == [7, 6, 5]
-    assert list_checkpoints(tmp_path / "missing") == []
+        write_checkpoint(directory, make(generation), keep=3)
+    assert [generation for generation, _ in list_checkpoints(directory)] == [7, 6, 5]
 
 
-def test_going_on_from_an_older_one_does_not_throw_away_what_it_writes(tmp_path):
-    checkpoint_path(tmp_path, 90).write_bytes(b"damaged")
+def test_going_on_from_an_older_one_does_not_throw_away_what_it_writes(tmp_path, directory):
+    (tmp_path / checkpoint_name(90)).write_bytes(b"damaged")
     for generation in (4, 5, 6, 7):
-        write_checkpoint(tmp_path, make(generation), keep=2)
-    assert [generation for generation, _ in list_checkpoints(tmp_path)] == [90, 7, 6]
+        write_checkpoint(directory, make(generation), keep=2)
+    assert [generation for generation, _ in list_checkpoints(directory)] == [90, 7, 6]
 
 
-def test_the_newest_good_one_is_found_and_the_bad_ones_are_named(tmp_path):
+def test_the_newest_good_one_is_found_and_the_bad_ones_are_named(tmp_path, directory):
     warnings: list[str] = []
-    assert newest_checkpoint(tmp_path, accept, warnings.append) is None
+    assert newest_checkpoint(directory, accept, warnings.append) is None
     for generation in (1, 2, 3):
-        write_checkpoint(tmp_path, make(generation), keep=9)
-    checkpoint_path(tmp_path, 4).write_bytes(checkpoint_path(tmp_path, 3).read_bytes())  # a copy under another name
-    path = checkpoint_path(tmp_path, 3)
+        write_checkpoint(directory, make(generation), keep=9)
+    (tmp_path / checkpoint_name(4)).write_bytes(
+        (tmp_path / checkpoint_name(3)).read_bytes()
+    )  # a copy under another name
+    path = tmp_path / checkpoint_name(3)
     path.write_bytes(path.read_bytes()[:-1])
-    found = newest_checkpoint(tmp_path, accept, warnings.append)
+    found = newest_checkpoint(directory, accept, warnings.append)
     assert found is not None and found.generation == 2
     assert len(warnings) == 2 and "00000004" in warnings[0] and "00000003" in warnings[1]
-    refusing = newest_checkpoint(tmp_path, lambda one: "no" if one.generation > 1 else None, warnings.append)
+    refusing = newest_checkpoint(directory, lambda one: "no" if one.generation > 1 else None, warnings.append)
     assert refusing is not None and refusing.generation == 1
 
 
-def test_when_all_are_bad_or_one_is_newer_the_search_ends(tmp_path):
-    checkpoint_path(tmp_path, 1).write_bytes(b"")
+def test_when_all_are_bad_or_one_is_newer_the_search_ends(tmp_path, directory):
+    (tmp_path / checkpoint_name(1)).write_bytes(b"")
     with pytest.raises(FileFault, match="nothing was changed"):
-        newest_checkpoint(tmp_path, accept, lambda text: None)
-    write_checkpoint(tmp_path, make(2), keep=9)
+        newest_checkpoint(directory, accept, lambda text: None)
+    write_checkpoint(directory, make(2), keep=9)
     file = decode(encode_checkpoint(make(3)))
-    checkpoint_path(tmp_path, 3).write_bytes(encode(file.tensors, {**file.metadata, "version": "2"}))
+    (tmp_path / checkpoint_name(3)).write_bytes(encode(file.tensors, {**file.metadata, "version": "2"}))
     with pytest.raises(NewerFormat, match="upgrade"):
-        newest_checkpoint(tmp_path, accept, lambda text: None)
+        newest_checkpoint(directory, accept, lambda text: None)
 
 
 @pytest.mark.parametrize(
@@ -106,10 +113,10 @@ def test_a_file_with_a_good_digest_and_wrong_content_is_refused(metadata):
     assert "\n" not in str(caught.value)
 
 
-def test_unfinished_files_are_cleaned_up(tmp_path):
+def test_unfinished_files_are_cleaned_up(tmp_path, directory):
     (tmp_path / "generation-00000009.safetensors.partial").write_bytes(b"half")
-    write_checkpoint(tmp_path, make(1), keep=1)
-    clean_up(tmp_path)
+    write_checkpoint(directory, make(1), keep=1)
+    directory.clean_up()
     assert [path.name for path in tmp_path.iterdir()] == ["generation-00000001.safetensors"]
 
 

@@ -151,3 +151,11 @@ def test_batches_of_one_generation_have_the_same_seed_center_and_stdev():
         "a batch",
     ):
         assert not batch.same_generation(other)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int8, np.int16, np.uint64, np.int64])
+def test_integers_of_numpy_give_the_same_candidates(kind):
+    center, stdev = np.zeros(3, np.float32), np.ones(3, np.float32)
+    plain = candidates(center, stdev, seed=1, generation=2, start=4, stop=9)
+    same = candidates(center, stdev, seed=1, generation=kind(2), start=kind(4), stop=kind(9))
+    assert np.array_equal(plain, same)

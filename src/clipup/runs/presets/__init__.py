@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import resources
 from typing import cast
 
+from clipup.decoding import decode_toml
 from clipup.errors import FileFault, InvalidArgument
+from clipup.files import package_names, package_text
 from clipup.suggestions import did_you_mean
 
 
@@ -21,16 +22,13 @@ class Preset:
 
 def presets() -> dict[str, Preset]:
     """Every preset by its name."""
-    import tomllib
-
     found: dict[str, Preset] = {}
-    files = [entry for entry in resources.files(__name__).iterdir() if entry.name.endswith(".toml")]
-    for entry in sorted(files, key=lambda file: file.name):
-        values: dict[str, object] = tomllib.loads(entry.read_text(encoding="utf-8"))
+    for file in package_names(__name__, ".toml"):
+        values = decode_toml(package_text(__name__, file), file)
         tasks = values.pop("tasks", None)
         if not isinstance(tasks, list):
-            raise FileFault(f"preset {entry.name}: needs a list `tasks` of environment ids")
-        name = entry.name.removesuffix(".toml")
+            raise FileFault(f"preset {file}: needs a list `tasks` of environment ids")
+        name = file.removesuffix(".toml")
         found[name] = Preset(name, tuple(str(task) for task in cast("list[object]", tasks)), values)
     return found
 

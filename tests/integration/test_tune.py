@@ -18,7 +18,7 @@ pytest.importorskip("optuna", reason="tuning needs optuna (in the tune extra)")
 pytest.importorskip("envpool", reason="training needs envpool (in the train extra)")
 
 FLAGS = ["--generations", "10", "--population", "8", "--evaluation-episodes", "2", "--points", "4", "--budget", "5",
-         "--low", "0.1", "--high", "3", "--seed", "3"]  # fmt: skip
+         "--low", "0.1", "--high", "3", "--seed", "3", "--policy", "mlp:4"]  # fmt: skip
 ENV = "CartPole-v1"
 
 

@@ -44,7 +44,9 @@ def as_json(result: TrainingResult) -> dict[str, object]:
         "score_standard_error": result.score_standard_error,
         "episodes": result.config.evaluation_episodes,
         "seed": result.config.seed,
-        "findings": [finding.as_json() for finding in diagnose(result.records, result.config)],
+        "findings": [
+            finding.as_json() for finding in diagnose(result.records, result.config, result.policy.actions.kind)
+        ],
     }
 
 
@@ -60,7 +62,7 @@ def ending(result: TrainingResult) -> str:
 
 def findings(result: TrainingResult) -> list[str]:
     """What the records say is wrong with the run; no lines where nothing is."""
-    return finding_lines(diagnose(result.records, result.config))
+    return finding_lines(diagnose(result.records, result.config, result.policy.actions.kind))
 
 
 def next_steps(result: TrainingResult) -> str:

@@ -38,7 +38,7 @@ class LoadedRun:
     def diagnose(self) -> tuple[list[Finding], list[str]]:
         """The findings about the run, and why it cannot be diagnosed if damage in its records prevents it."""
         try:
-            return diagnose(self.records, self.config), []
+            return diagnose(self.records, self.config, self.status.actions), []
         except Exception as error:
             # Damage in one run must not hide the others.
             return [], [f"cannot be diagnosed: {one_line(error)}"]

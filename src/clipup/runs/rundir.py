@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import cast
 
@@ -35,6 +35,8 @@ class Status:
     score: float | None = None
     score_standard_error: float | None = None
     engine: str = ""
+    actions: str = ""
+    """The kind of the actions: discrete or box."""
 
 
 class RunDirectory:
@@ -165,8 +167,10 @@ class RunDirectory:
         if problems is not None:
             problems += wrong
         if self.is_busy():
-            return Status("running", "", status.generation, status.total_interactions, status.score)
-        return status if status.state != "running" else Status("killed", "stopped without a word", status.generation)
+            return replace(status, state="running", reason="", score_standard_error=None)
+        if status.state != "running":
+            return status
+        return Status("killed", "stopped without a word", status.generation, actions=status.actions)
 
     def is_busy(self) -> bool:
         """Whether a process works on the run now."""

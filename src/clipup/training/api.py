@@ -242,7 +242,7 @@ def _run(
             directory.close()
     records = tuple(trainer.records) if directory is None else tuple(read_records(directory.records_path))
     outcome = dataclasses.asdict(status)
-    del outcome["engine"]
+    del outcome["engine"], outcome["actions"]
     result = TrainingResult(policy=trainer.policy, records=records, path=path, config=config, **outcome)
     if interruption.signal is not None and status.state == "interrupted":
         raise RunInterrupted(result, EXIT_CODES[interruption.signal])

@@ -243,6 +243,7 @@ class Trainer:
             score=_finite_or_none(score.mean if score else None),
             score_standard_error=_finite_or_none(score.standard_error if score else None),
             engine=self._engine.name,
+            actions=self._engine.actions.kind,
         )
 
 

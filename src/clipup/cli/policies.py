@@ -44,4 +44,10 @@ def make_task(described: PolicyTask, env: str, arguments: argparse.Namespace) ->
     """The task as described, with what was given on the command line."""
     options = {**described.env_options, **arguments.env_options}
     engine = arguments.engine or described.engine
-    return Task(env=env, env_options=options, engine=engine, rescale_actions=described.rescale_actions)
+    return Task(
+        env=env,
+        env_options=options,
+        engine=engine,
+        rescale_actions=described.rescale_actions,
+        max_episode_steps=described.max_episode_steps,
+    )

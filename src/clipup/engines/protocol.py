@@ -38,6 +38,8 @@ class EngineDescription:
         Why this engine was chosen.
     observation_size, actions
         What the task gives, and how outputs become what it takes.
+    own_limit
+        Whether the environment itself limits the length of its episodes.
     """
 
     name: str
@@ -45,6 +47,7 @@ class EngineDescription:
     reason: str
     observation_size: int
     actions: Actions
+    own_limit: bool = True
 
 
 class Engine(Protocol):
@@ -81,6 +84,13 @@ class Engine(Protocol):
     def evaluate(self, rollout: Rollout) -> Outcomes:
         """Evaluate the candidates of `rollout` and return their outcomes in order."""
         ...
+
+    def inspect(self) -> tuple[str, ...]:
+        """Look at the task before training: return what is odd about it, one sentence each.
+
+        Raise `InvalidArgument` where its episodes never end.
+        """
+        return ()
 
     def close(self) -> None:
         """Free the simulators. The engine can be used again and then makes new ones."""

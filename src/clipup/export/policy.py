@@ -44,6 +44,8 @@ class PolicyTask:
     generation: int = 0
     total_interactions: int = 0
     score: float | None = None
+    max_episode_steps: int | None = None
+    """Longest episode, where the environment has no limit of its own."""
 
 
 def encode_policy(policy: Policy, task: PolicyTask) -> bytes:
@@ -70,7 +72,7 @@ def encode_policy(policy: Policy, task: PolicyTask) -> bytes:
             "version": str(VERSION),
             "network": json.dumps(dataclasses.asdict(network)),
             "actions": json.dumps(actions),
-            "task": json.dumps(dataclasses.asdict(task)),
+            "task": json.dumps(_described(task)),
         },
     )
 
@@ -171,7 +173,16 @@ def _task(details: dict[str, object]) -> PolicyTask:
         generation=_whole(details, "generation"),
         total_interactions=_whole(details, "total_interactions"),
         score=float(score) if isinstance(score, int | float) else None,
+        max_episode_steps=_whole(details, "max_episode_steps") if "max_episode_steps" in details else None,
     )
+
+
+def _described(task: PolicyTask) -> dict[str, object]:
+    """The fields of a task; one that version 0.1 did not have stands there only where it says something."""
+    described = dataclasses.asdict(task)
+    if task.max_episode_steps is None:
+        del described["max_episode_steps"]
+    return described
 
 
 def _object(file: TensorFile, name: str) -> dict[str, object]:

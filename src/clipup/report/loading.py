@@ -38,10 +38,24 @@ class LoadedRun:
     def diagnose(self) -> tuple[list[Finding], list[str]]:
         """The findings about the run, and why it cannot be diagnosed if damage in its records prevents it."""
         try:
-            return diagnose(self.records, self.config, self.status.actions), []
+            findings = diagnose(self.records, self.config, self.status.actions)
+            return [*self._about_the_environment(), *findings], []
         except Exception as error:
             # Damage in one run must not hide the others.
             return [], [f"cannot be diagnosed: {one_line(error)}"]
+
+    def _about_the_environment(self) -> list[Finding]:
+        """What was odd about the environment when the run began."""
+        if not self.status.warning:
+            return []
+        return [
+            Finding(
+                "environment-starts",
+                "warning",
+                f"{self.status.warning}.",
+                "Do not compare seeds of this run as if they were independent, and test the policy from other starts.",
+            )
+        ]
 
 
 def load_run(path: Path) -> LoadedRun:

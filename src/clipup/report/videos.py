@@ -54,6 +54,7 @@ def _video(run: LoadedRun, name: str) -> PageData:
         env_options=described.env_options,
         rescale_actions=described.rescale_actions,
         engine=described.engine,
+        max_episode_steps=described.max_episode_steps,
     )
     with tempfile.TemporaryDirectory() as directory:
         video = record_video(policy, task, Path(directory) / "policy.mp4", max_seconds=SECONDS)

@@ -37,6 +37,8 @@ class Status:
     engine: str = ""
     actions: str = ""
     """The kind of the actions: discrete or box."""
+    warning: str = ""
+    """What is odd about the environment."""
 
 
 class RunDirectory:
@@ -170,7 +172,9 @@ class RunDirectory:
             return replace(status, state="running", reason="", score_standard_error=None)
         if status.state != "running":
             return status
-        return Status("killed", "stopped without a word", status.generation, actions=status.actions)
+        return Status(
+            "killed", "stopped without a word", status.generation, actions=status.actions, warning=status.warning
+        )
 
     def is_busy(self) -> bool:
         """Whether a process works on the run now."""

@@ -34,6 +34,8 @@ class Storage:
     """Training time so far."""
     path: Path | None = None
     """The run directory, if there is one."""
+    limits_evaluation: bool = False
+    """Whether `max_episode_steps` holds for evaluations too, because the environment has no limit of its own."""
 
     def begin(self, status: Status) -> None:
         """The run starts."""
@@ -141,6 +143,7 @@ class DirectoryStorage(Storage):
             generation=whole.generation,
             total_interactions=whole_value(whole.counters, "total_interactions"),
             score=score,
+            max_episode_steps=config.max_episode_steps if self.limits_evaluation else None,
         )
         write_atomically(path, encode_policy(policy, task))
 

@@ -104,6 +104,9 @@ def train(
         raise InvalidArgument("run needs the name of a directory, got nothing")
     resolved, _ = resolve(given, file=config, preset=preset, imports=imports)
     told = [*trackers, *_displays(progress)]
+    if maker is None and env is not None and env != resolved.env:
+        for tracker in told:
+            tracker.message(f"{env}: training on {resolved.env}")
     tried: Path | None = None
     while run is True:
         path = rundir.next_free(Path("runs"), resolved.env)
@@ -242,7 +245,8 @@ def _run(
             directory.close()
     records = tuple(trainer.records) if directory is None else tuple(read_records(directory.records_path))
     outcome = dataclasses.asdict(status)
-    del outcome["engine"], outcome["actions"]
+    for name in ("engine", "actions", "warning"):
+        del outcome[name]
     result = TrainingResult(policy=trainer.policy, records=records, path=path, config=config, **outcome)
     if interruption.signal is not None and status.state == "interrupted":
         raise RunInterrupted(result, EXIT_CODES[interruption.signal])

@@ -50,6 +50,7 @@ class Trainer:
         self._executor = executor
         self._engine, self._network = executor.description.engine, executor.description.network
         self._storage = storage
+        storage.limits_evaluation = not self._engine.own_limit
         self._trackers = Trackers(trackers)
         self._interruption = interruption or Interruption()
         self._normalizer = Normalizer(self._network.observation_size) if config.normalize else None
@@ -84,6 +85,8 @@ class Trainer:
         status = self._status("failed", "an error")
         try:
             self._trackers.begin(info)
+            for text in self._executor.description.notes:
+                self._trackers.message(f"warning: {text}")
             self._storage.begin(self._status("running", ""))
             status = self._train()
         except KeyboardInterrupt:
@@ -244,6 +247,7 @@ class Trainer:
             score_standard_error=_finite_or_none(score.standard_error if score else None),
             engine=self._engine.name,
             actions=self._engine.actions.kind,
+            warning="; ".join(self._executor.description.notes),
         )
 
 

@@ -42,6 +42,7 @@ class Layout:
     done_index: int
     step_limit: int
     endless: bool
+    own_limit: bool
     replayable: bool
 
 
@@ -75,8 +76,9 @@ def pool_layout(task: Task) -> Layout:
         given = f"arrays of shape {tuple(shape)}" if shape != [-1] else "single numbers"
         raise InvalidArgument(f"observations must be a vector of numbers, but EnvPool's {name} gives {given}")
     keys = list(states)
-    limit = int(getattr(config, "max_episode_steps", STEP_CAP))
-    endless = task.max_episode_steps is None and limit > STEP_CAP
+    limit = int(getattr(config, "max_episode_steps", STEP_CAP + 1))
+    own_limit = _own_limit(name, limit, task)
+    given = task.max_episode_steps or (None if own_limit else task.fallback_steps)
     return Layout(
         task,
         shape[0],
@@ -84,10 +86,21 @@ def pool_layout(task: Task) -> Layout:
         keys.index(observations[0]),
         keys.index("reward"),
         keys.index("done"),
-        task.max_episode_steps or min(limit, STEP_CAP),
-        endless,
+        given or min(limit, STEP_CAP),
+        given is None and limit > STEP_CAP,
+        own_limit,
         registered()[name][0] == REPLAYABLE_FAMILY,
     )
+
+
+def _own_limit(name: str, limit: int, task: Task) -> bool:
+    """Return whether EnvPool limits the episodes of a task; `limit` is that of its configuration."""
+    if task.max_episode_steps is None:
+        return limit <= STEP_CAP
+    import envpool
+
+    own = cast(Any, envpool).make_spec(name, **task.env_options).config
+    return int(getattr(own, "max_episode_steps", STEP_CAP + 1)) <= STEP_CAP
 
 
 def _actions(name: str, spec: Any, *, rescale: bool) -> Actions:

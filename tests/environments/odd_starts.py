@@ -46,3 +46,29 @@ class Warns(OddStarts):
 
 
 gymnasium.register("Warning-v0", entry_point="odd_starts:Warns", max_episode_steps=4)
+
+
+class Drawn(OddStarts):
+    """Draws badly."""
+
+    def __init__(self, draws: str = "", render_mode: str | None = None) -> None:
+        super().__init__(length=4)
+        self.draws, self.render_mode = draws, render_mode
+
+    def render(self) -> Any:
+        if self.draws == "raises":
+            raise RuntimeError("no screen\nat all")
+        if self.draws == "missing":
+            return super().render()
+        return np.zeros((4, 4)) if self.draws == "grey" else None
+
+
+class Unseen(OddStarts):
+    """Does not know what rendering is."""
+
+    def __init__(self) -> None:
+        super().__init__(length=4)
+
+
+gymnasium.register("Drawn-v0", entry_point="odd_starts:Drawn")
+gymnasium.register("Unseen-v0", entry_point="odd_starts:Unseen")

@@ -11,7 +11,15 @@ from typing import Any
 
 from clipup.engines import Task, registry
 from clipup.engines.rendering import Episode, Frame
-from clipup.errors import FileFault, InvalidArgument, MissingDependency, UnknownEnvironment
+from clipup.errors import (
+    ClipUpError,
+    EnvironmentFault,
+    FileFault,
+    InvalidArgument,
+    MissingDependency,
+    UnknownEnvironment,
+    one_line,
+)
 from clipup.policies import Policy
 from clipup.runs.files import write_atomically
 
@@ -33,6 +41,10 @@ def play(policy: Policy, task: Task, *, seed: int = 0, episode: int = 0) -> Epis
         return chosen.play(policy, task, seed=seed, episode=episode)
     except UnknownEnvironment as error:
         raise registry.explained(task, error) from error
+    except ClipUpError:
+        raise
+    except Exception as error:  # renderers raise errors of any kind
+        raise EnvironmentFault(f"{task.label} cannot be rendered: {one_line(error)}") from error
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -118,11 +119,26 @@ def policy_file(path: str | os.PathLike[str], *, best: bool = False) -> Path:
     target = Path(path)
     if not target.is_dir():
         return target
-    found = target / ("best-policy.safetensors" if best else "policy.safetensors")
+    newest, found = target / "policy.safetensors", target / "best-policy.safetensors"
+    if best and _score(newest) > _score(found):
+        return newest  # the final evaluation of a run was its best
+    if not best:
+        found = newest
     if not found.is_file():
         hint = "no evaluation was due yet (evaluate_every)" if best else "has this run finished a generation?"
         raise FileFault(f"{target}: no {found.name} in it; {hint}")
     return found
+
+
+def _score(path: Path) -> float:
+    """The score in a policy file; -inf where there is none, or no usable file."""
+    if not path.is_file():
+        return -math.inf
+    try:
+        score = read_policy(path)[1].score
+    except FileFault:
+        return -math.inf
+    return -math.inf if score is None else score
 
 
 def _policy(file: TensorFile) -> Policy:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ from clipup.runs.records import (
     decode_line,
     encode_line,
     read_clock,
+    read_records,
     size_up_to,
 )
 from clipup.runs.rundir import RunDirectory, Status
@@ -44,6 +46,13 @@ class Storage:
         """Add the lines of a generation; return the bytes of all records so far."""
         return 0
 
+    def append_again(self, record: Record) -> None:
+        """Add a line about the last generation once more, which no checkpoint counts."""
+
+    def last_lines(self) -> tuple[Record, ClockRecord] | None:
+        """The lines of the generation that the run goes on from; None at its start."""
+        return None
+
     def keep_best(self, whole: Checkpoint, policy: Policy, score: float | None) -> None:
         """Write the policy of a generation that scored better than all before it."""
 
@@ -67,7 +76,8 @@ class DirectoryStorage(Storage):
         self._directory = directory
         self._config = config
         self._written = -1
-        self._written_at = time.monotonic()
+        # The first generation of every start is saved: a run that is killed again and again gets ahead all the same.
+        self._written_at = -math.inf
         self.checkpoint = newest_checkpoint(directory.checkpoints_path, self._objection, warn)
         if self.checkpoint is None and directory.policy_path.exists():  # which is written after a checkpoint
             raise FileFault(
@@ -103,6 +113,19 @@ class DirectoryStorage(Storage):
         self._records.append(encode_line(record))
         self._clock.append(encode_line(clock))
         return self._records.size
+
+    def append_again(self, record: Record) -> None:
+        """Append the line."""
+        self._records.append(encode_line(record))
+
+    def last_lines(self) -> tuple[Record, ClockRecord] | None:
+        """The last line of each file, which the checkpoint counts."""
+        if self.checkpoint is None:
+            return None
+        records, clock = read_records(self._directory.records_path), read_clock(self._directory.clock_path)
+        if not records or not clock or records[-1].generation != self.checkpoint.generation:
+            return None
+        return records[-1], clock[-1]
 
     def keep_best(self, whole: Checkpoint, policy: Policy, score: float | None) -> None:
         """Write the best policy."""

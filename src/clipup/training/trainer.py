@@ -6,6 +6,7 @@ import json
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +60,7 @@ class Trainer:
             self._check_engine(storage.checkpoint)
             self._state = TrainingState.loaded(storage.checkpoint, search, self._normalizer)
         self._seconds = storage.seconds
+        self._last = storage.last_lines()
 
     @property
     def generation(self) -> int:
@@ -109,11 +111,27 @@ class Trainer:
                 self._generation()
             score = self._state.score
             if score is None and self.generation:
-                score = self._evaluate_center(self._state.statistics)
+                score = self._final_evaluation()
         except Interrupted:
             number = self._interruption.signal
             return self._status("interrupted", number.name if number is not None else "stopped")
         return self._status("finished", reason, score)
+
+    def _final_evaluation(self) -> Score:
+        """Evaluate the center where no evaluation was due, and record it.
+
+        The record of the last generation is written once more, with the score; of two lines about a generation, the
+        later one counts. The checkpoint does not count it. So a run that is given more generations drops it, and has
+        the records of one that never stopped.
+        """
+        score = self._evaluate_center(self._state.statistics)
+        if self._last is not None:
+            record, clock = self._last
+            record = replace(record, score=score.mean, score_standard_error=score.standard_error)
+            self._storage.append_again(record)
+            self.records[-1:] = [record]
+            self._trackers.generation(record, clock)
+        return score
 
     def _reason_to_stop(self) -> str | None:
         config, state = self.config, self._state
@@ -147,6 +165,7 @@ class Trainer:
         size = self._storage.append(record, clock)
         self._commit(self._state.after(self._search, self._normalizer, record, score, size))
         self.records.append(record)
+        self._last = (record, clock)
         self._trackers.generation(record, clock)
 
     def _commit(self, state: TrainingState) -> None:

@@ -122,13 +122,15 @@ class _Counter:
 
     def __init__(self) -> None:
         self.generations = 0
+        self._last = 0
 
     def begin(self, info: RunInfo) -> None:
         """Nothing to count yet."""
 
     def generation(self, record: Record, clock: ClockRecord) -> None:
-        """One more."""
-        self.generations += 1
+        """One more, unless it is told of the last one again with its final evaluation."""
+        self.generations += record.generation != self._last
+        self._last = record.generation
 
     def message(self, text: str) -> None:
         """Nothing to count."""

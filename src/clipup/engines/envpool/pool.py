@@ -42,8 +42,8 @@ class Layout:
     done_index: int
     step_limit: int
     endless: bool
-    own_limit: bool
     replayable: bool
+    own_limit: bool = True
 
 
 def pool_layout(task: Task) -> Layout:
@@ -88,8 +88,8 @@ def pool_layout(task: Task) -> Layout:
         keys.index("done"),
         given or min(limit, STEP_CAP),
         given is None and limit > STEP_CAP,
-        own_limit,
         registered()[name][0] == REPLAYABLE_FAMILY,
+        own_limit,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import shlex
 from collections.abc import Callable
 
 from clipup.cli.diagnose import finding_lines
@@ -72,9 +73,8 @@ def next_steps(result: TrainingResult) -> str:
         "interactions": f"--total-interactions {2 * result.total_interactions}",
         "seconds": f"--time-limit {2 * (result.config.time_limit or 0):g}",
     }.get(result.reason.rpartition(" ")[2], "--target-score none")
-    if not result.generation:
-        return f"next: clipup resume {result.path} {further}"
-    return (
-        f"next: clipup evaluate {result.path}   |   clipup record {result.path} -o video.mp4   |   "
-        f"clipup resume {result.path} {further}"
-    )
+    path = shlex.quote(str(result.path))
+    commands = [f"clipup resume {path} {further}"]
+    if result.generation:
+        commands = [f"clipup evaluate {path}", f"clipup record {path} -o video.mp4", *commands]
+    return "\n".join(["next:", *(f"  {command}" for command in commands)])  # a line each, to be copied whole

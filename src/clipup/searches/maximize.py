@@ -54,7 +54,7 @@ class GenerationSummary:
     nonfinite: int
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class OptimizationResult(Generic[SearchT]):
     """Where a search ended, its history, and why it stopped.
 
@@ -68,6 +68,13 @@ class OptimizationResult(Generic[SearchT]):
     history: tuple[GenerationSummary, ...]
     stopped: StopReason
     search: SearchT
+
+    def __repr__(self) -> str:
+        """Return one short line; the fields hold the rest."""
+        return (
+            f"OptimizationResult(best_fitness {self.best_fitness:.6g}, {len(self.center)} parameters, "
+            f"{len(self.history)} generations, stopped: {self.stopped})"
+        )
 
 
 def maximize(

@@ -29,7 +29,7 @@ from clipup.training.signals import EXIT_CODES, Interruption
 from clipup.training.trainer import Trainer
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TrainingResult:
     """What a run came to."""
 
@@ -46,6 +46,16 @@ class TrainingResult:
     records: tuple[Record, ...]
     path: Path | None
     config: RunConfig
+
+    def __repr__(self) -> str:
+        """Return one short line; the fields hold the rest."""
+        error = "" if self.score_standard_error is None else f" ± {self.score_standard_error:.2f}"
+        score = "no score" if self.score is None else f"score {self.score:.2f}{error}"
+        place = "" if self.path is None else f", in {self.path}"
+        return (
+            f"TrainingResult({self.config.env}: {score}, generation {self.generation}, "
+            f"{self.total_interactions} interactions, {self.state}: {self.reason}{place})"
+        )
 
 
 class RunInterrupted(KeyboardInterrupt):

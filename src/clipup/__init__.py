@@ -19,6 +19,7 @@ from clipup.searches import (
 
 if TYPE_CHECKING:
     from clipup.evaluation.evaluate import evaluate as evaluate
+    from clipup.evaluation.video import record as record
     from clipup.export.policy import load_policy as load_policy
     from clipup.training.api import TrainingResult as TrainingResult
     from clipup.training.api import resume as resume
@@ -45,6 +46,7 @@ __all__ = [
     "load_policy",
     "maximize",
     "minimize",
+    "record",
     "resume",
     "train",
 ]
@@ -54,6 +56,7 @@ _LATER = {
     "TrainingResult": "clipup.training.api",
     "evaluate": "clipup.evaluation.evaluate",
     "load_policy": "clipup.export.policy",
+    "record": "clipup.evaluation.video",
     "resume": "clipup.training.api",
     "train": "clipup.training.api",
 }

@@ -72,9 +72,11 @@ def next_steps(result: TrainingResult) -> str:
         "generations": f"--generations +{max(1, result.generation)}",
         "interactions": f"--total-interactions {2 * result.total_interactions}",
         "seconds": f"--time-limit {2 * (result.config.time_limit or 0):g}",
-    }.get(result.reason.rpartition(" ")[2], "--target-score none")
+        "evaluations": "--patience none",
+        "callback": "",
+    }.get(result.reason.rpartition(" ")[2], "--target-score none" if result.config.target_score else "--stop none")
     path = shlex.quote(str(result.path))
-    commands = [f"clipup resume {path} {further}"]
+    commands = [f"clipup resume {path} {further}".rstrip()]
     if result.generation:
         commands = [f"clipup evaluate {path}", f"clipup record {path} -o video.mp4", *commands]
     return "\n".join(["next:", *(f"  {command}" for command in commands)])  # a line each, to be copied whole

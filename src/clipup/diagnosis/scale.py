@@ -33,4 +33,5 @@ def is_scale_free(config: RunConfig | None, actions: str) -> bool:
         and config.optimizer == OPTIMIZERS[0]
         and config.step_size is None
         and config.radius is None
+        and config.init is None
     )

@@ -40,6 +40,8 @@ class EngineDescription:
         What the task gives, and how outputs become what it takes.
     own_limit
         Whether the environment itself limits the length of its episodes.
+    solved_score
+        The score from which on its registration calls the environment solved; None where it does not say.
     """
 
     name: str
@@ -48,6 +50,7 @@ class EngineDescription:
     observation_size: int
     actions: Actions
     own_limit: bool = True
+    solved_score: float | None = None
 
 
 class Engine(Protocol):

@@ -11,6 +11,7 @@ from typing import Any
 
 from clipup.engines import Task, registry
 from clipup.engines.rendering import Episode, Frame
+from clipup.engines.task import EnvironmentMaker
 from clipup.errors import (
     ClipUpError,
     EnvironmentFault,
@@ -20,6 +21,7 @@ from clipup.errors import (
     UnknownEnvironment,
     one_line,
 )
+from clipup.evaluation.evaluate import Source, load_with_task
 from clipup.policies import Policy
 from clipup.runs.files import write_atomically
 
@@ -91,6 +93,23 @@ def record_video(
             raise FileFault(f"{path}: cannot be encoded in {Path(folder).parent}; is there room?") from error
     write_atomically(path, data)
     return video
+
+
+def record(
+    policy: Source,
+    path: str | os.PathLike[str],
+    task: Task | str | EnvironmentMaker | None = None,
+    *,
+    episodes: int = 1,
+    seed: int = 0,
+    max_seconds: float | None = None,
+) -> Video:
+    """Record a policy into ``path``, which ends in .mp4 or .gif.
+
+    `policy` and `task` are as for `clipup.evaluate`; episode i with this seed is the i-th of that evaluation.
+    """
+    found, where = load_with_task(policy, task)
+    return record_video(found, where, Path(path), episodes=episodes, seed=seed, max_seconds=max_seconds)
 
 
 def _encode(

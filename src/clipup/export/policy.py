@@ -106,6 +106,17 @@ def read_policy(path: str | os.PathLike[str]) -> tuple[Policy, PolicyTask]:
     return decode_policy(data, source)
 
 
+def save_policy(policy: Policy, path: str | os.PathLike[str], *, env: str = "") -> None:
+    """Write a policy file, whole or not at all."""
+    target = Path(path)
+    temporary = target.with_name(f"{target.name}.partial")
+    try:
+        temporary.write_bytes(encode_policy(policy, PolicyTask(env=env)))
+        temporary.replace(target)
+    except OSError as error:
+        raise FileFault.of(target, "written", error) from error
+
+
 def load_policy(path: str | os.PathLike[str]) -> Policy:
     """Load a policy: a callable from an observation to an action, which needs only numpy.
 

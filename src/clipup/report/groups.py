@@ -1,4 +1,4 @@
-"""Groups of runs that differ only by seed. A group is named by the settings in which it differs from others of its task."""
+"""Groups of runs that differ only by seed. A group is named by the settings in which it differs within its task."""
 
 from __future__ import annotations
 

@@ -26,6 +26,12 @@ def check_import(env: str, *, named: Collection[str], source: str) -> None:
         )
 
 
+def check_init(init: str | None, *, named: bool, source: str) -> None:
+    """Refuse a policy to start from that only the file `source` names: a file leads to no other one."""
+    if init is not None and not named:
+        raise InvalidArgument(f"{source} starts from the policy {init!r}; if that is meant, say so: --init {init}")
+
+
 def check_cluster(cluster: str | None, *, named: bool, source: str) -> None:
     """Refuse the address of a cluster from the file `source` that the user did not name."""
     if cluster not in (None, "ray", "auto") and not named:

@@ -8,25 +8,29 @@ import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Unpack
+from typing import Unpack, cast
 
 from clipup.engines.task import EnvironmentMaker
 from clipup.errors import FileFault, InvalidArgument, RunBusy, RunExists
 from clipup.executors import make_executor
+from clipup.export.policy import PolicyTask, encode_policy
 from clipup.policies import Policy
 from clipup.runs import rundir
 from clipup.runs.checkpoint import list_checkpoints
 from clipup.runs.config import CHANGEABLE, RunConfig, check_name, differences
+from clipup.runs.files import write_atomically
 from clipup.runs.keywords import RunChanges, RunSettings
 from clipup.runs.records import Record, read_records
-from clipup.runs.resolve import resolve
+from clipup.runs.resolve import parse_flag, resolve
 from clipup.runs.rundir import RunDirectory
 from clipup.runs.storage import DirectoryStorage, Storage
 from clipup.runs.trust import check_cluster, check_import
 from clipup.tracking import Tracker, make_trackers
+from clipup.training.callbacks import Callback
 from clipup.training.setup import make_search, make_task
 from clipup.training.signals import EXIT_CODES, Interruption
-from clipup.training.trainer import Trainer
+from clipup.training.trainer import Trainer, target_score
+from clipup.training.warm_start import read_start
 
 
 @dataclass(frozen=True, repr=False)
@@ -57,6 +61,21 @@ class TrainingResult:
             f"{self.total_interactions} interactions, {self.state}: {self.reason}{place})"
         )
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the policy and its task into a file that ``clipup evaluate`` and `clipup.load_policy` read."""
+        config = self.config
+        task = PolicyTask(
+            env=config.env,
+            env_options=config.env_options,
+            engine=config.engine,
+            rescale_actions=config.rescale_actions,
+            generation=self.generation,
+            total_interactions=self.total_interactions,
+            score=self.score,
+            max_episode_steps=config.max_episode_steps,
+        )
+        write_atomically(Path(path), encode_policy(self.policy, task))
+
 
 class RunInterrupted(KeyboardInterrupt):
     """A signal ended the run; everything is saved. `result` is how it stands."""
@@ -76,6 +95,7 @@ def train(
     imports: Collection[str] = (),
     progress: bool = False,
     trackers: Sequence[Tracker] = (),
+    callbacks: Sequence[Callback] = (),
     **settings: Unpack[RunSettings],
 ) -> TrainingResult:
     """Train a policy and return it.
@@ -99,6 +119,10 @@ def train(
         Whether progress is shown on standard error.
     trackers
         Objects that are told about the run as it goes (`clipup.tracking.Tracker`).
+    callbacks
+        Functions (or objects that can be called) that get a `clipup.training.callbacks.Progress` after each
+        generation. One that returns True stops the run after it. One that returns numbers by name adds them to the
+        record. An error in one ends the run, with everything saved.
     settings
         Any field of `clipup.runs.config.RunConfig`: ``max_speed=0.1, generations=100``.
 
@@ -108,6 +132,10 @@ def train(
     """
     maker = env if callable(env) else None
     given: dict[str, object] = dict(settings)
+    if isinstance(given.get("generations"), str):
+        given["generations"] = parse_flag("generations", str(given["generations"]))
+    if given.get("init") is not None:
+        given["init"] = os.fspath(cast("str | os.PathLike[str]", given["init"]))
     if env is not None:
         given["env"] = getattr(env, "__qualname__", type(env).__name__) if callable(env) else env
     if run == "":
@@ -121,12 +149,12 @@ def train(
     while run is True:
         path = rundir.next_free(Path("runs"), resolved.env)
         try:
-            return start(resolved, RunDirectory(path), trackers=told, maker=maker)
+            return start(resolved, RunDirectory(path), trackers=told, maker=maker, callbacks=callbacks)
         except (RunExists, RunBusy):
             if path == tried:
                 raise
             tried = path  # another run took the name since it was found free; the next number is looked for
-    return start(resolved, RunDirectory(run) if run else None, trackers=told, maker=maker)
+    return start(resolved, RunDirectory(run) if run else None, trackers=told, maker=maker, callbacks=callbacks)
 
 
 def resume(
@@ -137,6 +165,7 @@ def resume(
     more_generations: int | None = None,
     progress: bool = False,
     trackers: Sequence[Tracker] = (),
+    callbacks: Sequence[Callback] = (),
     **changes: Unpack[RunChanges],
 ) -> TrainingResult:
     """Go on with a run from its newest checkpoint, to the same bits as if it had never stopped.
@@ -151,7 +180,7 @@ def resume(
         Modules that the run's environment may import.
     more_generations
         Raises the limit by this many generations.
-    progress, trackers
+    progress, trackers, callbacks
         As for `clipup.train`.
     changes
         Settings that leave what was done so far as it is: the limits (``generations=…``) and those of execution.
@@ -160,6 +189,12 @@ def resume(
     before = directory.read_config()
     made = max((generation for generation, _ in list_checkpoints(directory.checkpoints_path)), default=0)
     given: dict[str, object] = dict(changes)
+    text = given.get("generations")
+    if isinstance(text, str) and text.startswith("+") and text[1:].isdecimal() and more_generations is None:
+        more_generations = int(text[1:])
+        del given["generations"]
+    elif isinstance(text, str):
+        given["generations"] = parse_flag("generations", text)
     if more_generations is not None:
         if "generations" in given or more_generations < 0:
             raise InvalidArgument("give either generations or more_generations, which is at least 0")
@@ -174,7 +209,7 @@ def resume(
     if env is None:
         check_import(config.env, named=imports, source=str(directory.config_path))
     check_cluster(config.cluster, named="cluster" in given, source=str(directory.config_path))
-    return proceed(config, directory, trackers=[*trackers, *_displays(progress)], maker=env)
+    return proceed(config, directory, trackers=[*trackers, *_displays(progress)], maker=env, callbacks=callbacks)
 
 
 def advance(config: RunConfig, directory: RunDirectory, *, trackers: Sequence[Tracker] = ()) -> TrainingResult:
@@ -188,6 +223,7 @@ def start(
     *,
     trackers: Sequence[Tracker] = (),
     maker: EnvironmentMaker | None = None,
+    callbacks: Sequence[Callback] = (),
 ) -> TrainingResult:
     """Run a configuration from its beginning, in a new directory or in none."""
     if directory is not None:
@@ -199,7 +235,7 @@ def start(
         directory.create(config)
         return DirectoryStorage(directory, config, _warner(trackers))
 
-    return _run(config, directory, store, trackers, maker)
+    return _run(config, directory, store, trackers, maker, callbacks)
 
 
 def proceed(
@@ -208,6 +244,7 @@ def proceed(
     *,
     trackers: Sequence[Tracker] = (),
     maker: EnvironmentMaker | None = None,
+    callbacks: Sequence[Callback] = (),
 ) -> TrainingResult:
     """Go on with the run in `directory`. Its settings may differ from `config` in limits and execution only."""
     before = directory.read_config()
@@ -222,7 +259,7 @@ def proceed(
             directory.write_config(config)
         return storage
 
-    return _run(config, directory, store, trackers, maker)
+    return _run(config, directory, store, trackers, maker, callbacks)
 
 
 def _run(
@@ -231,6 +268,7 @@ def _run(
     store: Callable[[], Storage],
     trackers: Sequence[Tracker],
     maker: EnvironmentMaker | None,
+    callbacks: Sequence[Callback],
 ) -> TrainingResult:
     path = directory.path if directory is not None else None
     everyone = [*trackers, *make_trackers(config, path)]
@@ -245,9 +283,13 @@ def _run(
     )
     # Every mistake in the configuration is found before anything is written.
     try:
-        search = make_search(config, executor.description.network.parameter_count)
+        network = executor.description.network
+        search = make_search(config, network.parameter_count)
+        begun = directory is not None and bool(list_checkpoints(directory.checkpoints_path))
+        initial = read_start(config.init, network) if config.init is not None and not begun else None
+        target_score(config, executor.description.engine)
         with Interruption() as interruption:
-            trainer = Trainer(config, search, executor, store(), everyone, interruption)
+            trainer = Trainer(config, search, executor, store(), everyone, interruption, callbacks, initial)
             status = trainer.run()
     finally:
         executor.close()

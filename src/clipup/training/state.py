@@ -49,6 +49,8 @@ class TrainingState:
     """The score of this generation, where it was evaluated."""
     records_size: int = 0
     """Bytes of records that belong to it."""
+    stale: int = 0
+    """Evaluations since the best one."""
 
     @classmethod
     def at_start(cls, search: Search, normalizer: Normalizer | None) -> TrainingState:
@@ -71,6 +73,7 @@ class TrainingState:
             state_value(counters, "best_score"),
             None if math.isnan(mean) else Score(mean, None if math.isnan(error) else error),
             whole_value(counters, "records_size"),
+            whole_value(counters, "stale") if "stale" in counters else 0,
         )
 
     def after(
@@ -86,6 +89,7 @@ class TrainingState:
             score.mean if score is not None and score.mean > self.best_score else self.best_score,
             score,
             records_size,
+            self.stale if score is None else 0 if score.mean > self.best_score else self.stale + 1,
         )
 
     def checkpoint(self, words: Mapping[str, str]) -> Checkpoint:
@@ -99,6 +103,7 @@ class TrainingState:
             "score": math.nan if score is None else score.mean,
             "score_standard_error": math.nan if error is None else error,
             "records_size": self.records_size,
+            "stale": self.stale,
             **words,
         }
         return Checkpoint(self.generation, self.search, self.normalizer, counters)

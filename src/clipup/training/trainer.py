@@ -11,9 +11,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from clipup.engines import Outcomes
-from clipup.errors import FileFault
+from clipup.engines import EngineDescription, Outcomes
+from clipup.errors import FileFault, InvalidArgument
 from clipup.executors import Executor
+from clipup.export.policy import PolicyTask
 from clipup.policies import Normalizer, Policy, Statistics
 from clipup.runs.checkpoint import Checkpoint
 from clipup.runs.config import RunConfig, identity
@@ -22,8 +23,10 @@ from clipup.runs.rundir import Status
 from clipup.runs.storage import Storage
 from clipup.searches import Search
 from clipup.tracking import RunInfo, Tracker, Trackers
+from clipup.training.callbacks import Callback, Progress, call_all
 from clipup.training.signals import Interrupted, Interruption
 from clipup.training.state import Score, TrainingState
+from clipup.training.warm_start import start_from
 
 
 class Trainer:
@@ -43,8 +46,13 @@ class Trainer:
         storage: Storage,
         trackers: Sequence[Tracker] = (),
         interruption: Interruption | None = None,
+        callbacks: Sequence[Callback] = (),
+        start: tuple[Policy, PolicyTask] | None = None,
     ) -> None:
-        """Set up at the start, or where the storage's checkpoint stands. `search` is at its start."""
+        """Set up at the start, or where the storage's checkpoint stands. `search` is at its start.
+
+        `start` is the policy that a new run starts from.
+        """
         self.config = config
         self.records: list[Record] = []
         self._search = search
@@ -55,7 +63,12 @@ class Trainer:
         self._trackers = Trackers(trackers)
         self._interruption = interruption or Interruption()
         self._normalizer = Normalizer(self._network.observation_size) if config.normalize else None
+        if start is not None and storage.checkpoint is None:
+            start_from(*start, search, self._normalizer)
         self._state = TrainingState.at_start(search, self._normalizer)
+        self._callbacks = tuple(callbacks)
+        self._called_off = False
+        self._target = target_score(config, self._engine)
         if storage.checkpoint is not None:
             self._check_engine(storage.checkpoint)
             self._state = TrainingState.loaded(storage.checkpoint, search, self._normalizer)
@@ -143,9 +156,11 @@ class Trainer:
             return f"{config.total_interactions} interactions"
         if config.time_limit is not None and self._seconds >= config.time_limit:
             return f"{config.time_limit:g} seconds"
-        if config.target_score is not None and state.score is not None and state.score.mean >= config.target_score:
-            return f"score {config.target_score:g}"
-        return None
+        if self._target is not None and state.score is not None and state.score.mean >= self._target:
+            return f"score {self._target:g}"
+        if config.patience is not None and state.stale >= config.patience:
+            return f"no better score in {state.stale} evaluations"
+        return "a callback" if self._called_off else None
 
     def _generation(self) -> None:
         started = time.monotonic()
@@ -158,6 +173,11 @@ class Trainer:
         due = every > 0 and self._search.generation % every == 0
         score = self._evaluate_center(statistics) if due else None
         record = self._record(outcomes, score)
+        if self._callbacks:
+            policy = Policy(self._network, self._search.center, statistics, self._engine.actions)
+            progress = Progress(record, self.config, self._storage.path, policy)
+            self._called_off, figures = call_all(self._callbacks, progress)
+            record = replace(record, figures=figures)
         elapsed = time.monotonic() - started
         self._seconds += elapsed
         speed = record.interactions / max(elapsed, 1e-9)
@@ -268,6 +288,17 @@ class Trainer:
             actions=self._engine.actions.kind,
             warning="; ".join(self._executor.description.notes),
         )
+
+
+def target_score(config: RunConfig, engine: EngineDescription) -> float | None:
+    """The score that ends a run, if any does; ``stop = "solved"`` is refused where no score is called solved."""
+    if config.stop is None or config.target_score is not None:
+        return config.target_score
+    if engine.solved_score is None:
+        raise InvalidArgument(
+            f"{config.env} is registered without a score that counts as solved; give one: --target-score X"
+        )
+    return engine.solved_score
 
 
 def _finite(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -72,6 +72,7 @@ class EnvPoolEngine(Engine):
             self._layout.observation_size,
             self._layout.actions,
             self._layout.own_limit,
+            self._layout.solved_score,
         )
         if task.env_options:  # EnvPool checks some of them only when it makes an environment
             Pool(self._layout, np.zeros(1, np.int64), [0], 1).close()

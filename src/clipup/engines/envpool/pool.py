@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -44,6 +45,7 @@ class Layout:
     endless: bool
     replayable: bool
     own_limit: bool = True
+    solved_score: float | None = None
 
 
 def pool_layout(task: Task) -> Layout:
@@ -90,6 +92,7 @@ def pool_layout(task: Task) -> Layout:
         given is None and limit > STEP_CAP,
         registered()[name][0] == REPLAYABLE_FAMILY,
         own_limit,
+        _solved_score(name, config),
     )
 
 
@@ -101,6 +104,16 @@ def _own_limit(name: str, limit: int, task: Task) -> bool:
 
     own = cast(Any, envpool).make_spec(name, **task.env_options).config
     return int(getattr(own, "max_episode_steps", STEP_CAP + 1)) <= STEP_CAP
+
+
+def _solved_score(name: str, config: Any) -> float | None:
+    """Return the score that EnvPool, or Gymnasium for the same id, calls solved."""
+    value = getattr(config, "reward_threshold", None)
+    if value is None and is_installed("gymnasium"):
+        import gymnasium
+
+        value = getattr(cast(Any, gymnasium).registry.get(name), "reward_threshold", None)
+    return None if value is None or not math.isfinite(value) else float(value)
 
 
 def _actions(name: str, spec: Any, *, rescale: bool) -> Actions:

@@ -20,6 +20,7 @@ from clipup.engines.gymnasium.environment import (
     make_ready,
     observation_size,
     own_step_limit,
+    solved_score,
 )
 from clipup.engines.inspection import LONGEST, SEEDS, STEPS, endless, notes_about
 from clipup.engines.outcomes import Failure, Outcomes
@@ -51,7 +52,9 @@ class GymnasiumEngine(Engine):
             size = observation_size(task, self._environment.observation_space)
             actions = actions_of(task, self._environment.action_space)
             own = has_own_limit(task.env) if isinstance(task.env, str) else _limit_inside(self._environment) is not None
-            self.description = EngineDescription(NAME, library_version("gymnasium"), reason, size, actions, own)
+            self.description = EngineDescription(
+                NAME, library_version("gymnasium"), reason, size, actions, own, solved_score(self._environment)
+            )
             if task.reward_terms is not None:
                 _check_terms(task, task.reward_terms)
         except BaseException:

@@ -140,6 +140,12 @@ def has_own_limit(name: str) -> bool:
     return spec is None or spec.max_episode_steps is not None
 
 
+def solved_score(environment: Any) -> float | None:
+    """Return the score from which on the registration calls the environment solved, if it says so."""
+    value = getattr(getattr(environment, "spec", None), "reward_threshold", None)
+    return None if value is None else float(value)
+
+
 def own_step_limit(environment: Any) -> int | None:
     """Return where the environment cuts its own episodes, if it says so."""
     spec = getattr(environment, "spec", None)

@@ -20,7 +20,7 @@ class RunGroup:
 
     label: str
     task: str
-    """The environment; runs of different tasks are never drawn into one chart."""
+    """The environment, empty where it is not known; runs of different tasks are never drawn into one chart."""
     settings: Mapping[str, str]
     members: tuple[int, ...]
     """Indices of its runs in the list of all runs."""
@@ -50,8 +50,8 @@ def group_runs(runs: Sequence[LoadedRun]) -> list[RunGroup]:
     }
     groups: list[RunGroup] = []
 
-    def order(key: str) -> tuple[str, list[tuple[int, float, str]]]:
-        return tasks[key], [_order(flat[key].get(name)) for name in names[tasks[key]]]
+    def order(key: str) -> tuple[bool, str, list[tuple[int, float, str]]]:
+        return not tasks[key], tasks[key], [_order(flat[key].get(name)) for name in names[tasks[key]]]
 
     for key in sorted(members, key=order):
         task, places = tasks[key], members[key]

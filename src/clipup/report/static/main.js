@@ -56,17 +56,17 @@ class Store {
 
   /** Scores of different tasks cannot share an axis: the charts show one task, and a choice leads to the others. */
   separateTasks() {
-    const tasks = [...new Set(this.data.groups.map((group) => group.task))];
+    const tasks = [...new Set(this.data.groups.map((group) => group.task))].filter((task) => task);
     if (!tasks.includes(this.view.task)) this.view.task = tasks.length ? tasks[0] : null;
     for (const group of this.data.groups) {
-      for (const index of group.runs) this.data.runs[index].apart = group.task !== this.view.task;
+      for (const index of group.runs) this.data.runs[index].apart = isApart(group, this.view.task);
     }
     const field = document.getElementById('task');
     field.hidden = tasks.length < 2;
     if (field.dataset.tasks === JSON.stringify(tasks)) return;
     field.dataset.tasks = JSON.stringify(tasks);
     field.replaceChildren(element('legend', {}, 'Task'));
-    showChoice('task', tasks.map((task) => [task, task || 'unknown']), this.view.task, (value) => {
+    showChoice('task', tasks.map((task) => [task, task]), this.view.task, (value) => {
       this.view.task = value;
       this.pointer.leave();
       this.view.domain = null;
@@ -105,6 +105,11 @@ class Store {
     if (!(high > -Infinity)) return [0, 1];
     return [Math.min(0, low), high > 0 ? high : 1];
   }
+}
+
+/** Whether a group belongs to another task than the one that is shown. Runs whose task is unknown are always shown. */
+function isApart(group, task) {
+  return Boolean(group.task) && group.task !== task;
 }
 
 /** Remember by keys what is open and focused; return a function that restores both. */

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from clipup.cli.diagnose import finding_lines
 from clipup.cli.output import displays, print_json, say
 from clipup.diagnosis import diagnose
+from clipup.runs.trust import KNOWN_MODULES
 from clipup.tracking import Tracker
 from clipup.training.api import RunInterrupted, TrainingResult
 
@@ -25,7 +26,8 @@ def carry_out(arguments: argparse.Namespace, train: Callable[[list[Tracker]], Tr
         print_json(as_json(result))
     elif code:
         with contextlib.suppress(OSError):  # a closed terminal may be what stopped the run
-            say(f"stopped after generation {result.generation}, all saved; go on with: clipup resume {result.path}")
+            again = f"clipup resume {result.path}{import_flag(result.config.env)}"
+            say(f"stopped after generation {result.generation}, all saved; go on with: {again}")
     else:
         more = [] if arguments.quiet else [*findings(result), next_steps(result)]
         say("\n".join([ending(result), *more]))
@@ -66,6 +68,12 @@ def findings(result: TrainingResult) -> list[str]:
     return finding_lines(diagnose(result.records, result.config, result.policy.actions.kind))
 
 
+def import_flag(env: str) -> str:
+    """The flag that the commands about a run need where its environment comes from a module of the user."""
+    module = env.rpartition(":")[0]
+    return f" --import {shlex.quote(module)}" if module and module not in KNOWN_MODULES else ""
+
+
 def next_steps(result: TrainingResult) -> str:
     """Commands that are useful next."""
     further = {
@@ -75,7 +83,7 @@ def next_steps(result: TrainingResult) -> str:
         "evaluations": "--patience none",
         "callback": "",
     }.get(result.reason.rpartition(" ")[2], "--target-score none" if result.config.target_score else "--stop none")
-    path = shlex.quote(str(result.path))
+    path = shlex.quote(str(result.path)) + import_flag(result.config.env)
     commands = [f"clipup resume {path} {further}".rstrip()]
     if result.generation:
         commands = [f"clipup evaluate {path}", f"clipup record {path} -o video.mp4", *commands]

@@ -7,7 +7,7 @@ import dataclasses
 import math
 from pathlib import Path
 
-from clipup.cli.arguments import add_env_options, add_output_flags
+from clipup.cli.arguments import add_env_options, add_output_flags, find_typed_modules
 from clipup.cli.diagnose import finding_lines
 from clipup.cli.output import note, print_json, say
 from clipup.cli.train import add_setting_flags, given_settings
@@ -64,6 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     from clipup.runs.resolve import resolve
     from clipup.runs.rundir import directory_name
 
+    find_typed_modules(arguments.env)
     config, _ = resolve(given_settings(arguments), preset=arguments.preset)
     plan = TuningSettings(arguments.low, arguments.high, arguments.points, arguments.budget)
     directory = Path(arguments.run) if arguments.run else Path("runs") / f"tune-{directory_name(config.env)}"

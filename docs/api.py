@@ -13,7 +13,9 @@ HEAD = """# The public names
 These names are a promise. Everything else may change without notice. `help(clipup.PGPE)`, for example, shows the
 arguments, the formulas and an example. `import clipup` needs numpy alone. The names marked with * need `clipup[train]`
 when they are used."""
-NEED_SIMULATORS = {"clipup.evaluate", "clipup.resume", "clipup.train", "clipup.TrainingResult"}
+NEED_SIMULATORS = {
+    f"clipup.{name}" for name in ("ArrayTask", "MujocoTask", "TrainingResult", "evaluate", "resume", "train")
+}
 
 
 def purpose(thing: object) -> str:

@@ -18,24 +18,25 @@ from clipup.searches import (
 )
 
 if TYPE_CHECKING:
-    from clipup.evaluation.evaluate import evaluate as evaluate
-    from clipup.evaluation.video import record as record
-    from clipup.export.policy import load_policy as load_policy
-    from clipup.training.api import TrainingResult as TrainingResult
-    from clipup.training.api import resume as resume
-    from clipup.training.api import train as train
+    from clipup.engines.compiled.task import ArrayTask, MujocoTask
+    from clipup.evaluation.evaluate import evaluate
+    from clipup.evaluation.video import record
+    from clipup.export.policy import load_policy
+    from clipup.training.api import TrainingResult, resume, train
 
 __version__ = "0.1.0"
 
 __all__ = [
     "PGPE",
     "Adam",
+    "ArrayTask",
     "Batch",
     "ClipUp",
     "ClipUpError",
     "GenerationSummary",
     "GradientAscent",
     "HeavyBall",
+    "MujocoTask",
     "OptimizationResult",
     "Optimizer",
     "Search",
@@ -53,6 +54,8 @@ __all__ = [
 
 # The parts that know environments and files are imported at first use, so that `import clipup` needs numpy alone.
 _LATER = {
+    "ArrayTask": "clipup.engines.compiled.task",
+    "MujocoTask": "clipup.engines.compiled.task",
     "TrainingResult": "clipup.training.api",
     "evaluate": "clipup.evaluation.evaluate",
     "load_policy": "clipup.export.policy",

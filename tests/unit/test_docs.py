@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
-import clipup.engines
+import clipup
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
@@ -56,8 +57,6 @@ def test_the_example_of_the_readme_finds_the_optimum(capsys: pytest.CaptureFixtu
 
 
 def test_the_examples_of_the_page_about_engines_run(capsys: pytest.CaptureFixture[str]) -> None:
-    if not hasattr(clipup.engines, "Rollout"):
-        pytest.skip("the page describes the engines after the merge; remove this then")
     names: dict[str, object] = {}
     for block in code_blocks("docs/engines.md"):
         exec(compile(block, "engines.md", "exec"), names)
@@ -65,7 +64,22 @@ def test_the_examples_of_the_page_about_engines_run(capsys: pytest.CaptureFixtur
     assert f"# {shown[-1]}" in code_blocks("docs/engines.md")[-1]
 
 
-@pytest.mark.xfail(reason="names files of branches that are not merged yet; remove this mark then", strict=False)
+def test_the_twenty_lines_of_the_page_about_tasks_are_a_task_that_trains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (block,) = code_blocks("docs/tasks.md")
+    (tmp_path / "hopper.py").write_text(block)
+    monkeypatch.chdir(tmp_path)
+    result = clipup.train("hopper.py:Hopper", generations=3, population=20, evaluation_episodes=2)
+    assert result.generation == 3 and result.score is not None
+
+
+def test_the_score_of_the_stool_is_that_of_its_evaluation() -> None:
+    found = json.loads((ROOT / "results/evaluations/stool.json").read_text())
+    shown = f"{found['mean']:.0f} ± {found['standard_error']:.0f} (standard error) over {found['episodes']} episodes"
+    assert shown in (ROOT / "docs/tasks.md").read_text("utf-8")
+
+
 def test_every_file_that_the_map_for_newcomers_names_exists() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     named = {path for path in re.findall(r"(?<![\w./])(?:[\w.-]+/)+(?:[\w-]+\.\w+)?", text) if ".venv" not in path}

@@ -13,9 +13,10 @@ from clipup.errors import ClipUpError, MissingDependency, UnknownEnvironment
 from clipup.runs.trust import check_import
 from clipup.suggestions import nearest
 
-DESCRIPTION = """List the environments that are known here, and the engine that runs each with --engine auto.
+_ENGINES = "\n".join(f"  {entry.name:<10} {entry.summary}" for entry in registry.ENTRIES)
+DESCRIPTION = f"""List the environments that are known here, and the engine that runs each with --engine auto.
 
-{engines}
+{_ENGINES}
 
 Only environments that clipup can train on are listed; --all lists the others too, with the reason. Any other Gymnasium
 environment works as module:EnvId, which imports the module first. With few matches, the list also says which of them
@@ -33,8 +34,6 @@ FEW, MANY = 20, 200
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    engines = "\n".join(f"  {entry.name:<10} {entry.summary}" for entry in registry.ENTRIES)
-    parser.description, parser.epilog = DESCRIPTION.format(engines=engines), EXAMPLES
     parser.add_argument("pattern", nargs="?", metavar="PATTERN", help="part of a name, or a pattern with * and ?")
     parser.add_argument("--all", action="store_true", help="also those that cannot be trained on, with the reason")
     add_output_flags(parser, quiet=False)
@@ -62,6 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
         preset = preset_for(name)
         engines = [entry.name for entry in registry.ENTRIES if entry.has(name)]
         about = describe(name, inspect=len(found) <= FEW)
+        about["note"] = about["note"] or registry.difference(name)
         rows.append({"env": name, **about, "engines": engines, "preset": preset.name if preset else None})
     trainable = [row for row in rows if row["refusal"] is None]
     shown = rows if arguments.all or not trainable else trainable
@@ -69,8 +69,11 @@ def run(arguments: argparse.Namespace) -> int:
         print_json({"envs": shown, "not_trainable": len(rows) - len(trainable)})
         return 0
     names = ("env", "observation", "action", "engine", "preset")
-    cells = [(*(str(row[name] or "-") for name in names), str(row["refusal"] or row["note"] or "")) for row in shown]
+    cells = [(*(str(row[name] or "-") for name in names), str(row["refusal"] or "")) for row in shown]
     say(table(("environment", "observation", "action", "engine", "preset", ""), cells))
+    for row in shown:
+        if row["note"]:
+            say(f"note: {row['note']}")
     if len(shown) < len(rows):
         say(f"and {len(rows) - len(shown)} that cannot be trained on (--all says why)")
     return 0

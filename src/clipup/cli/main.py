@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import logging
 import os
 import sys
+from collections.abc import Generator
 
+from clipup import __version__
 from clipup.cli.arguments import OneLineParser
-from clipup.cli.registry import COMMANDS
+from clipup.cli.imports import let_import
+from clipup.cli.registry import COMMANDS, load
 from clipup.errors import ClipUpError, Diverged, EnvironmentFault, InvalidArgument, reason
 from clipup.suggestions import did_you_mean
 
@@ -26,7 +31,8 @@ def main(words: list[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show ± shows something else
     try:
-        return _dispatch(words)
+        with _messages(quiet="--quiet" in words):
+            return _dispatch(words)
     except (Diverged, EnvironmentFault) as error:
         return _complain(error, RUN_FAILED)
     except BrokenPipeError:
@@ -42,33 +48,50 @@ def main(words: list[str] | None = None) -> int:
         return int(getattr(error, "exit_code", 130))
 
 
+class _Messages(logging.Handler):
+    """Writes what the library says to standard error as it is now: a live display shows it above its table."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.write(record.getMessage() + "\n")
+            sys.stderr.flush()
+
+
+@contextlib.contextmanager
+def _messages(*, quiet: bool) -> Generator[None]:
+    """Show the library's messages, such as that something is being compiled; only warnings with `quiet`."""
+    logger, handler = logging.getLogger("clipup"), _Messages()
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.WARNING if quiet else logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+
+
 def _dispatch(words: list[str]) -> int:
     if not words or words[0] in ("-h", "--help"):
         sys.stdout.write(overview())
         return 0
     if words[0] in ("-V", "--version"):
-        from importlib.metadata import PackageNotFoundError, version
-
-        try:
-            number = version("clipup")
-        except PackageNotFoundError:
-            number = "(not installed)"
-        sys.stdout.write(f"clipup {number}\n")
+        sys.stdout.write(f"clipup {__version__}\n")
         return 0
-    command = next((command for command in COMMANDS if command.name == words[0]), None)
-    if command is None:
-        names = [known.name for known in COMMANDS]
-        raise InvalidArgument(f"unknown command {words[0]!r}{did_you_mean(words[0], names)} (see: clipup --help)")
-    module = command.load()
-    parser = OneLineParser(f"clipup {command.name}")
+    if words[0] not in COMMANDS:
+        raise InvalidArgument(f"unknown command {words[0]!r}{did_you_mean(words[0], COMMANDS)} (see: clipup --help)")
+    module = load(words[0])
+    parser = OneLineParser(f"clipup {words[0]}", module.DESCRIPTION, module.EXAMPLES)
     module.configure(parser)
-    return module.run(parser.parse_all(words[1:]))
+    arguments = parser.parse_all(words[1:])
+    let_import(getattr(arguments, "env", None), getattr(arguments, "imports", ()))
+    return module.run(arguments)
 
 
 def overview() -> str:
     """What `clipup --help` prints."""
-    width = max(len(command.name) for command in COMMANDS)
-    listing = "\n".join(f"  {command.name:<{width}}  {command.summary}" for command in COMMANDS)
+    width = max(map(len, COMMANDS))
+    listing = "\n".join(f"  {name:<{width}}  {summary}" for name, summary in COMMANDS.items())
     return f"""clipup: train controllers without backpropagation (PGPE with the ClipUp optimizer)
 
 usage: clipup COMMAND …    (clipup COMMAND --help explains each, with examples)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from clipup.cli.diagnose import finding_lines
 from clipup.cli.output import displays, print_json, say
 from clipup.diagnosis import diagnose
-from clipup.runs.trust import KNOWN_MODULES
+from clipup.runs.trust import import_flag
 from clipup.tracking import Tracker
 from clipup.training.api import RunInterrupted, TrainingResult
 
@@ -26,10 +26,10 @@ def carry_out(arguments: argparse.Namespace, train: Callable[[list[Tracker]], Tr
         print_json(as_json(result))
     elif code:
         with contextlib.suppress(OSError):  # a closed terminal may be what stopped the run
-            again = f"clipup resume {result.path}{import_flag(result.config.env)}"
-            say(f"stopped after generation {result.generation}, all saved; go on with: {again}")
+            say(f"stopped after generation {result.generation}, all saved; go on with: {_command('resume', result)}")
     else:
-        more = [] if arguments.quiet else [*findings(result), next_steps(result)]
+        findings = finding_lines(diagnose(result.records, result.config, result.policy.actions.kind))
+        more = [] if arguments.quiet else [*findings, next_steps(result)]
         say("\n".join([ending(result), *more]))
     return code
 
@@ -63,17 +63,6 @@ def ending(result: TrainingResult) -> str:
     return f"finished ({result.reason}): {score}, generation {result.generation}, in {result.path}"
 
 
-def findings(result: TrainingResult) -> list[str]:
-    """What the records say is wrong with the run; no lines where nothing is."""
-    return finding_lines(diagnose(result.records, result.config, result.policy.actions.kind))
-
-
-def import_flag(env: str) -> str:
-    """The flag that the commands about a run need where its environment comes from a module of the user."""
-    module = env.rpartition(":")[0]
-    return f" --import {shlex.quote(module)}" if module and module not in KNOWN_MODULES else ""
-
-
 def next_steps(result: TrainingResult) -> str:
     """Commands that are useful next."""
     further = {
@@ -83,8 +72,12 @@ def next_steps(result: TrainingResult) -> str:
         "evaluations": "--patience none",
         "callback": "",
     }.get(result.reason.rpartition(" ")[2], "--target-score none" if result.config.target_score else "--stop none")
-    path = shlex.quote(str(result.path)) + import_flag(result.config.env)
-    commands = [f"clipup resume {path} {further}".rstrip()]
+    commands = [f"{_command('resume', result)} {further}".rstrip()]
     if result.generation:
-        commands = [f"clipup evaluate {path}", f"clipup record {path} -o video.mp4", *commands]
+        commands = [_command("evaluate", result), f"{_command('record', result)} -o video.mp4", *commands]
     return "\n".join(["next:", *(f"  {command}" for command in commands)])  # a line each, to be copied whole
+
+
+def _command(name: str, result: TrainingResult) -> str:
+    """A command on the run, with the user's leave to import what its task needs."""
+    return f"clipup {name} {shlex.quote(str(result.path))}{import_flag(result.config.env)}"

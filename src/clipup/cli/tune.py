@@ -35,22 +35,23 @@ NOT_HERE = ("env", "env_options", "max_speed", "optimizer", "target_score", "tot
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.usage = "clipup tune ENV [flags]"
-    parser.add_argument("env", metavar="ENV", help="id of an environment, or module:id (see: clipup envs)")
+    parser.add_argument(
+        "env",
+        metavar="ENV",
+        help="an id, module:id, or your own task: module:Name, file.py:Name (see: clipup envs)",
+    )
     usual = TuningSettings()
     group = parser.add_argument_group("the search for max_speed")
     group.add_argument("--run", metavar="DIR", help="directory of the search (default: runs/tune-ENV)")
+    group.add_argument("--low", type=float, default=usual.low, metavar="X", help="lowest value (default: %(default)g)")
     group.add_argument(
-        "--low", type=float, default=usual.low, metavar="X", help=f"lowest value (default: {usual.low:g})"
-    )
-    group.add_argument(
-        "--high", type=float, default=usual.high, metavar="X", help=f"highest value (default: {usual.high:g})"
+        "--high", type=float, default=usual.high, metavar="X", help="highest value (default: %(default)g)"
     )
     group.add_argument("--points", type=int, default=usual.points, metavar="N",
-                       help=f"values of the first scan (default: {usual.points})")  # fmt: skip
+                       help="values of the first scan (default: %(default)s)")  # fmt: skip
     group.add_argument("--budget", type=float, default=usual.budget, metavar="X",
-                       help=f"train at most as much as this many whole runs (default: {usual.budget:g})")  # fmt: skip
+                       help="train at most as much as this many whole runs (default: %(default)g)")  # fmt: skip
     group.add_argument("--also", action="append", default=[], metavar="SETTING",
                        help=f"also tune {' or '.join(EXTRA_RANGES)}; may be repeated")  # fmt: skip
     group.add_argument("--preset", metavar="NAME", default="auto", help="preset to use, or none (default: the task's)")
@@ -63,6 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Search, and print the result."""
     from clipup.runs.resolve import resolve
     from clipup.runs.rundir import directory_name
+    from clipup.runs.trust import import_flag
 
     find_typed_modules(arguments.env)
     config, _ = resolve(given_settings(arguments), preset=arguments.preset)
@@ -115,7 +117,8 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     say(f"best: {best.point}, after the training of {result.spent:.3g} whole runs")
     say(f"  {result.command}")
-    say(f"  clipup train --config {directory / 'best.toml'}     figure: {figure}")
+    best_run = f"clipup train --config {directory / 'best.toml'}{import_flag(config.env)}"
+    say(f"  {best_run}     figure: {figure}")
     for line in finding_lines(result.findings):
         say(line)
     return 0

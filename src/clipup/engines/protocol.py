@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,6 +157,10 @@ class EngineEntry(Protocol):
         """Return an engine for `task`, which `refusal` did not refuse; see `make_engine` for the arguments."""
         ...
 
+    def version(self, env: str) -> str:
+        """Return the version of the simulator that would run the environment here; nothing where it is not known."""
+        return ""
+
     def libraries(self, task: Task) -> Mapping[str, str] | None:
         """Return the modules that running `task` imports, each with the extra that installs it.
 
@@ -178,6 +182,16 @@ class EngineEntry(Protocol):
     def play(self, policy: Policy, task: Task, *, seed: int, episode: int) -> Episode:
         """Render an episode of `policy`: the one that an evaluation with this seed gives this number."""
         raise InvalidArgument(f"{self.title} cannot render")
+
+
+def registered_score(env: str) -> float | None:
+    """Return the score from which on Gymnasium's registration calls an environment solved, if it says so."""
+    if not is_installed("gymnasium"):
+        return None
+    import gymnasium
+
+    score = getattr(cast(Any, gymnasium).registry.get(env), "reward_threshold", None)
+    return None if score is None else float(score)
 
 
 def library_version(distribution: str) -> str:

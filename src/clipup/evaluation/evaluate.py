@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from clipup.engines import Rollout, Task, make_engine
 from clipup.engines.task import EnvironmentMaker
 from clipup.errors import EnvironmentFault, InvalidArgument
+from clipup.evaluation.trained_task import task_of
 from clipup.export.policy import PolicyTask, policy_file, read_policy
 from clipup.policies import Policy
 from clipup.runs.trust import KNOWN_MODULES
@@ -87,14 +88,10 @@ def load_with_task(policy: Source, task: Task | str | EnvironmentMaker | None) -
         raise InvalidArgument("no environment is named; give its id, a callable that makes it, or a Task")
     if isinstance(task, Task):
         return policy, task
-    own = task == described.env
-    return policy, Task(
-        task,
-        env_options=described.env_options if own else {},
-        engine=described.engine if own else "auto",
-        rescale_actions=described.rescale_actions or policy.actions.rescale,
-        max_episode_steps=described.max_episode_steps,
-    )
+    if isinstance(task, str) and task == described.env:
+        return policy, task_of(described)[0]
+    rescale = described.rescale_actions or policy.actions.rescale
+    return policy, Task(task, rescale_actions=rescale, max_episode_steps=described.max_episode_steps)
 
 
 def evaluate(

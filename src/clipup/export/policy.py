@@ -30,16 +30,12 @@ SIZE_LIMIT = 4 * 1024**3
 Scalar = str | int | float | bool
 
 
-def _no_options() -> Mapping[str, Scalar]:
-    return {}
-
-
 @dataclass(frozen=True)
 class PolicyTask:
     """The task that a policy was trained for: enough to evaluate it there."""
 
     env: str = ""
-    env_options: Mapping[str, Scalar] = field(default_factory=_no_options)
+    env_options: Mapping[str, Scalar] = field(default_factory=dict[str, Scalar])
     engine: str = "auto"
     rescale_actions: bool = False
     generation: int = 0
@@ -47,6 +43,10 @@ class PolicyTask:
     score: float | None = None
     max_episode_steps: int | None = None
     """Longest episode, where the environment has no limit of its own."""
+    trained_engine: str = ""
+    """The engine that it was trained on, where `engine` may be "auto"; nothing in files of version 0.1."""
+    simulator_version: str = ""
+    """The version of that engine's simulator."""
 
 
 def encode_policy(policy: Policy, task: PolicyTask) -> bytes:
@@ -192,6 +192,9 @@ def _task(details: dict[str, object]) -> PolicyTask:
             raise FileFault(f"environment option {name!r:.60} is not text, a number, true or false")
         checked[name] = value
     score = details["score"]
+    trained_engine, version = details.get("trained_engine", ""), details.get("simulator_version", "")
+    if not isinstance(trained_engine, str) or not isinstance(version, str):
+        raise FileFault("the engine that it was trained on is not described as expected")
     return PolicyTask(
         env=details["env"],
         env_options=checked,
@@ -201,6 +204,8 @@ def _task(details: dict[str, object]) -> PolicyTask:
         total_interactions=_whole(details, "total_interactions"),
         score=float(score) if isinstance(score, int | float) else None,
         max_episode_steps=_whole(details, "max_episode_steps") if "max_episode_steps" in details else None,
+        trained_engine=trained_engine,
+        simulator_version=version,
     )
 
 

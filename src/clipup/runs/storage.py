@@ -167,6 +167,8 @@ class DirectoryStorage(Storage):
             total_interactions=whole_value(whole.counters, "total_interactions"),
             score=score,
             max_episode_steps=config.max_episode_steps if self.limits_evaluation else None,
+            trained_engine=str(whole.counters.get("engine", "")),
+            simulator_version=str(whole.counters.get("simulator_version", "")),
         )
         write_atomically(path, encode_policy(policy, task))
 

@@ -16,7 +16,7 @@ from clipup.searches.checks import is_whole
 from clipup.searches.pgpe import PGPE
 from clipup.searches.protocol import FloatArray, Search
 
-Score = Callable[[FloatArray], ArrayLike]
+ScoreFunction = Callable[[FloatArray], ArrayLike]
 StopReason = Literal["generations", "target", "callback", "interrupted"]
 SearchT = TypeVar("SearchT", bound=Search)
 
@@ -78,7 +78,7 @@ class OptimizationResult(Generic[SearchT]):
 
 
 def maximize(
-    score: Score,
+    score: ScoreFunction,
     *,
     generations: int = 100,
     target: float | None = None,
@@ -111,7 +111,7 @@ def maximize(
 
 
 def minimize(
-    score: Score,
+    score: ScoreFunction,
     *,
     generations: int = 100,
     target: float | None = None,
@@ -141,7 +141,7 @@ def _pgpe(settings: PGPEArguments, sign: float) -> PGPE:
 
 def optimize(
     search: SearchT,
-    score: Score,
+    score: ScoreFunction,
     sign: float,
     generations: int,
     target: float | None,
@@ -183,13 +183,6 @@ def optimize(
 
 def _summary(search: Search, finite: Vector, sign: float) -> GenerationSummary:
     figures = search.figures()
-    return GenerationSummary(
-        generation=search.generation,
-        best=sign * float(finite.max()) if finite.size else math.nan,
-        mean=sign * float(finite.mean()) if finite.size else math.nan,
-        speed=figures.speed,
-        clipped=figures.clipped,
-        gradient_norm=figures.gradient_norm,
-        stdev_norm=figures.stdev_norm,
-        nonfinite=figures.nonfinite,
-    )
+    best, mean = (float(finite.max()), float(finite.mean())) if finite.size else (math.nan, math.nan)
+    step = (figures.speed, figures.clipped, figures.gradient_norm, figures.stdev_norm, figures.nonfinite)
+    return GenerationSummary(search.generation, sign * best, sign * mean, *step)

@@ -201,11 +201,7 @@ class PGPE:
         return population
 
     def tell(
-        self,
-        fitnesses: ArrayLike,
-        interactions: ArrayLike | None = None,
-        *,
-        sum_blocks: SumBlocks | None = None,
+        self, fitnesses: ArrayLike, interactions: ArrayLike | None = None, *, sum_blocks: SumBlocks | None = None
     ) -> bool:
         """Take the fitnesses of the last batch (higher is better); return True when that ended a generation.
 

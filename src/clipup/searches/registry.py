@@ -8,9 +8,7 @@ from clipup.errors import InvalidArgument
 from clipup.searches.pgpe import PGPE
 from clipup.searches.protocol import Search, SearchSettings
 
-_MAKERS: Mapping[str, Callable[[SearchSettings, int], Search]] = {
-    PGPE.kind: PGPE.from_settings,
-}
+_MAKERS: Mapping[str, Callable[[SearchSettings, int], Search]] = {PGPE.kind: PGPE.from_settings}
 SEARCHES: tuple[str, ...] = tuple(_MAKERS)
 """The names, the default first."""
 

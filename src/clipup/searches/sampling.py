@@ -98,13 +98,7 @@ def candidates(center: FloatArray, stdev: FloatArray, seed: int, generation: int
 
 
 def _candidates(
-    center: FloatArray,
-    stdev: FloatArray,
-    seed: int,
-    generation: int,
-    start: int,
-    stop: int,
-    keep_in: FloatArray | None,
+    center: FloatArray, stdev: FloatArray, seed: int, generation: int, start: int, stop: int, keep_in: FloatArray | None
 ) -> FloatArray:
     """Return the candidates, and write their directions into the rows of `keep_in` if it is given."""
     _check_range(generation, start, stop)
@@ -193,9 +187,6 @@ class GaussianBatch:
             and self.center.tobytes() == other.center.tobytes()
             and self.stdev.tobytes() == other.stdev.tobytes()
         )
-
-
-Batch = GaussianBatch  # to be deleted once executors and trainer import `Batch` from `clipup.searches`
 
 
 def _check_range(generation: int, start: int, stop: int) -> None:

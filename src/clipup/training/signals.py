@@ -11,9 +11,11 @@ import contextlib
 import signal
 import threading
 from collections.abc import Generator
-from types import FrameType, TracebackType
+from types import FrameType
 
-EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
+if hasattr(signal, "SIGHUP"):  # Windows has none
+    EXIT_CODES[signal.SIGHUP] = 129
 
 
 class Interrupted(BaseException):
@@ -34,21 +36,15 @@ class Interruption:
     def __enter__(self) -> Interruption:
         if threading.current_thread() is threading.main_thread():
             for number in EXIT_CODES:
-                if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
+                if number not in (signal.SIGINT, signal.SIGTERM) and signal.getsignal(number) == signal.SIG_IGN:
                     continue  # started with nohup: a closed terminal must change nothing
                 self._previous[number] = signal.signal(number, self._handle)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         for number, handler in self._previous.items():
             signal.signal(number, handler)  # pyright: ignore[reportArgumentType]
         self._previous.clear()
-
-    def stop(self) -> None:
-        """Ask the run to stop, as SIGINT would, from another thread or a callback."""
-        self.signal = self.signal or signal.SIGINT
 
     @contextlib.contextmanager
     def allowed(self) -> Generator[None]:

@@ -92,7 +92,7 @@ class TrainingState:
             self.stale if score is None else 0 if score.mean > self.best_score else self.stale + 1,
         )
 
-    def checkpoint(self, words: Mapping[str, str]) -> Checkpoint:
+    def checkpoint(self, words: Mapping[str, int | str]) -> Checkpoint:
         """The state as it is saved, with `words` about the run beside its counters."""
         score = self.score
         error = score.standard_error if score is not None else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import time
@@ -9,14 +10,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clipup.engines import EngineDescription, Outcomes
 from clipup.errors import FileFault, InvalidArgument
 from clipup.executors import Executor
 from clipup.export.policy import PolicyTask
 from clipup.policies import Normalizer, Policy, Statistics
-from clipup.runs.checkpoint import Checkpoint
+from clipup.runs.checkpoint import Checkpoint, whole_value
 from clipup.runs.config import RunConfig, identity
 from clipup.runs.records import ClockRecord, Record
 from clipup.runs.rundir import Status
@@ -27,6 +27,9 @@ from clipup.training.callbacks import Callback, Progress, call_all
 from clipup.training.signals import Interrupted, Interruption
 from clipup.training.state import Score, TrainingState
 from clipup.training.warm_start import start_from
+
+ARITHMETIC = 2
+"""Version of the roundings: 1 was BLAS's, in version 0.1; 2 is the same on any processor."""
 
 
 class Trainer:
@@ -69,8 +72,11 @@ class Trainer:
         self._callbacks = tuple(callbacks)
         self._called_off = False
         self._target = target_score(config, self._engine)
+        self._notes: list[str] = []
+        self._arithmetic_changed_at = 0
         if storage.checkpoint is not None:
             self._check_engine(storage.checkpoint)
+            self._compare_arithmetic(storage.checkpoint)
             self._state = TrainingState.loaded(storage.checkpoint, search, self._normalizer)
         self._seconds = storage.seconds
         self._last = storage.last_lines()
@@ -87,21 +93,14 @@ class Trainer:
 
     def run(self) -> Status:
         """Train until a limit is reached, the target is met, or a signal comes; leave everything saved."""
-        info = RunInfo(
-            self.config,
-            self._storage.path,
-            self.generation,
-            self._network.describe(),
-            self._network.parameter_count,
-            self._engine.name,
-            self._engine.reason,
-            self._executor.place,
-        )
+        policy = (self._network.describe(), self._network.parameter_count)
+        engine = (self._engine.name, self._engine.reason)
+        info = RunInfo(self.config, self._storage.path, self.generation, *policy, *engine, self._executor.place)
         status = self._status("failed", "an error")
         try:
             self._trackers.begin(info)
-            for text in self._executor.description.notes:
-                self._trackers.message(f"warning: {text}")
+            for text in (*self._notes, *(f"warning: {text}" for text in self._executor.description.notes)):
+                self._trackers.message(text)
             self._storage.begin(self._status("running", ""))
             status = self._train()
         except KeyboardInterrupt:
@@ -234,12 +233,13 @@ class Trainer:
             self._trackers.message(f"warning: {failed}, {noun} {first.index}: {first.message}")
 
     def _record(self, outcomes: Outcomes, score: Score | None) -> Record:
-        figures, fitness = self._search.figures(), _finite(outcomes.fitness)
+        figures, fitness = dataclasses.asdict(self._search.figures()), outcomes.fitness
+        fitness = fitness[np.isfinite(fitness)]
+        figures["gradient_norm"] = math.nan if figures["gradient_norm"] is None else figures["gradient_norm"]
         interactions, wanted = int(outcomes.interactions.sum()), self.config.interactions
         best = max(self._state.best, float(fitness.max(initial=-math.inf)))
         return Record(
             generation=self._search.generation,
-            population=figures.population,
             interactions=interactions,
             total_interactions=self._state.total_interactions + interactions,
             fitness_mean=float(fitness.mean()) if fitness.size else None,
@@ -247,16 +247,9 @@ class Trainer:
             best=best if math.isfinite(best) else None,
             score=score.mean if score else None,
             score_standard_error=score.standard_error if score else None,
-            speed=figures.speed,
-            max_speed=figures.max_speed,
-            clipped=figures.clipped,
-            stdev_norm=figures.stdev_norm,
-            gradient_norm=math.nan if figures.gradient_norm is None else figures.gradient_norm,
-            gradient_agreement=figures.gradient_agreement,
-            nonfinite=figures.nonfinite,
-            tied=figures.tied,
             # A generation that grows ends with too few interactions only where its population reached the bound.
             population_bound=wanted is not None and interactions < wanted,
+            **figures,
         )
 
     def _policy(self, state: TrainingState) -> Policy:
@@ -264,7 +257,14 @@ class Trainer:
 
     def _checkpoint(self, state: TrainingState) -> Checkpoint:
         settings = json.dumps(identity(self.config), sort_keys=True)
-        return state.checkpoint({"settings": settings, "engine": self._engine.name})
+        words: dict[str, int | str] = {
+            "settings": settings,
+            "engine": self._engine.name,
+            "simulator_version": self._engine.version,
+            "arithmetic": ARITHMETIC,
+            "arithmetic_changed_at": self._arithmetic_changed_at,
+        }
+        return state.checkpoint(words)
 
     def _check_engine(self, checkpoint: Checkpoint) -> None:
         """Refuse to go on in another simulator than before: ``engine = "auto"`` takes what is installed."""
@@ -273,6 +273,23 @@ class Trainer:
             raise FileFault(
                 f"this run was made with {before}, and would go on here with {here} ({self._engine.reason}), "
                 f"to other results; install {before}, or start a new run"
+            )
+
+    def _compare_arithmetic(self, checkpoint: Checkpoint) -> None:
+        """Note what makes the next generations differ in their last bits from what they would have been before."""
+        counters = checkpoint.counters
+        self._arithmetic_changed_at = whole_value({"arithmetic_changed_at": 0, **counters}, "arithmetic_changed_at")
+        if counters.get("arithmetic", 1) != ARITHMETIC:
+            self._arithmetic_changed_at = checkpoint.generation
+            self._notes.append(
+                f"note: another version of clipup made the first {checkpoint.generation} generations, with other "
+                "roundings; status.json keeps that number"
+            )
+        before = counters.get("simulator_version", self._engine.version)
+        if before != self._engine.version:
+            self._notes.append(
+                f"note: {self._engine.name} ran with version {before} of its simulator before, and goes on with "
+                f"{self._engine.version}"
             )
 
     def _status(self, state: str, reason: str, score: Score | None = None) -> Status:
@@ -287,6 +304,7 @@ class Trainer:
             engine=self._engine.name,
             actions=self._engine.actions.kind,
             warning="; ".join(self._executor.description.notes),
+            arithmetic_changed_at=self._arithmetic_changed_at,
         )
 
 
@@ -299,10 +317,6 @@ def target_score(config: RunConfig, engine: EngineDescription) -> float | None:
             f"{config.env} is registered without a score that counts as solved; give one: --target-score X"
         )
     return engine.solved_score
-
-
-def _finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return values[np.isfinite(values)]
 
 
 def _finite_or_none(value: float | None) -> float | None:

@@ -126,10 +126,10 @@ def _search(
         extra=extra,
         setting=settings.setting,
     )
-    dots: dict[tuple[Point, int], Dot] = {}
+    dots: dict[tuple[Point, int], TrialProgress] = {}  # how far each trial was run
 
     def remember(progress: TrialProgress) -> None:
-        dots[progress.point, progress.seed] = Dot(progress.point, progress.seed, progress.share, progress.value)
+        dots[progress.point, progress.seed] = progress
         if report is not None:
             report(progress)
 
@@ -209,18 +209,8 @@ def _notes(setting: str, standings: Sequence[Standing], gain: Gain | None) -> li
     return notes
 
 
-@dataclass(frozen=True)
-class Dot:
-    """A trial in the figure: how far it was run, and its value there."""
-
-    point: Point
-    seed: int
-    share: float
-    value: float
-
-
 def write_figure(
-    dots: Sequence[Dot], chosen: float, title: str, stem: Path, *, setting: str = "max_speed"
+    dots: Sequence[TrialProgress], chosen: float, title: str, stem: Path, *, setting: str = "max_speed"
 ) -> list[Path]:
     """Draw score against a setting, one dot per trial; return the files (PNG and SVG)."""
     figure = new_figure(6.4, 4.0)

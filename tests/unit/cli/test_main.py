@@ -14,7 +14,7 @@ def test_help_lists_every_command_and_each_explains_itself_with_examples(capsys)
     assert main(["--help"]) == 0
     overview = capsys.readouterr().out
     for command in COMMANDS:
-        assert f"  {command.name} " in overview
+        assert f"  {command} " in overview
     for name in ("train", "resume", "evaluate", "record", "export", "envs", "runs", "bench"):
         with pytest.raises(SystemExit) as ended:
             main([name, "--help"])
@@ -124,10 +124,12 @@ def test_environments_are_listed_with_their_engines(capsys):
     assert main(["envs", "walker2d-v?", "--json"]) == 0
     rows = {row["env"]: row for row in json.loads(capsys.readouterr().out)["envs"]}
     assert rows["Walker2d-v4"] == {
-        "env": "Walker2d-v4", "engine": "envpool", "engines": ["envpool", "gymnasium"], "preset": "walker2d",
-        "observation": "17 numbers", "action": "6 numbers", "refusal": None, "note": None,
+        "env": "Walker2d-v4", "engine": "compiled", "engines": ["compiled", "envpool", "gymnasium"],
+        "preset": "walker2d", "observation": "17 numbers", "action": "6 numbers", "refusal": None, "note": None,
     }  # fmt: skip
     assert "Walker2d-v2" not in rows
+    assert main(["envs", "humanoid-v4"]) == 0
+    assert "note: the last 84 inputs of Humanoid-v4 are contact forces" in capsys.readouterr().out
     assert main(["envs", "bullet"]) == 0
     assert "gymnasium" in capsys.readouterr().out
 

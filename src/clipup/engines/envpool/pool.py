@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from clipup.engines.protocol import is_installed
+from clipup.engines.protocol import is_installed, registered_score
 from clipup.engines.seeding import int31, seed_words
 from clipup.engines.task import STEP_CAP, Task
 from clipup.errors import EnvironmentFault, InvalidArgument, one_line
@@ -109,10 +109,8 @@ def _own_limit(name: str, limit: int, task: Task) -> bool:
 def _solved_score(name: str, config: Any) -> float | None:
     """Return the score that EnvPool, or Gymnasium for the same id, calls solved."""
     value = getattr(config, "reward_threshold", None)
-    if value is None and is_installed("gymnasium"):
-        import gymnasium
-
-        value = getattr(cast(Any, gymnasium).registry.get(name), "reward_threshold", None)
+    if value is None:
+        value = registered_score(name)
     return None if value is None or not math.isfinite(value) else float(value)
 
 
@@ -133,23 +131,9 @@ def _actions(name: str, spec: Any, *, rescale: bool) -> Actions:
 
 
 class Pool:
-    """Environments of one task, stepped as a subset at a time.
+    """Environments of one task, stepped as a subset at a time: each has a lane and a seed.
 
-    Parameters
-    ----------
-    layout
-        What is run.
-    lanes
-        The lane of each environment.
-    seeds
-        The seed of each environment.
-    threads
-        Threads that step them.
-
-    Attributes
-    ----------
-    resets
-        How often each environment was reset since the pool was made.
+    `resets` counts how often each environment was reset since the pool was made.
     """
 
     def __init__(self, layout: Layout, lanes: NDArray[np.int64], seeds: Sequence[int], threads: int) -> None:
@@ -212,7 +196,7 @@ class BarePool:
         """Step all environments for about `seconds` and return the speed."""
         pool = self._pool
         where, ended = pool.layout.observation_index, pool.layout.done_index
-        slots = np.arange(len(parameters), dtype=np.int32)
+        slots, arranged = np.arange(len(parameters), dtype=np.int32), actor.arrange(parameters)
         pool.reset(slots)
         states = pool.receive()
         start, steps = time.perf_counter(), 0
@@ -221,7 +205,7 @@ class BarePool:
                 steps += len(slots) - int(
                     np.count_nonzero(states[ended])
                 )  # an environment that ended is reset: no step
-                pool.send(slots, actor.act(parameters, states[where]))
+                pool.send(slots, actor.act(arranged, states[where]))
                 states = pool.receive()
         return steps / elapsed
 

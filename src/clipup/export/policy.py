@@ -111,7 +111,7 @@ def save_policy(policy: Policy, path: str | os.PathLike[str], *, env: str = "") 
     target = Path(path)
     temporary = target.with_name(f"{target.name}.partial")
     try:
-        temporary.write_bytes(encode_policy(policy, PolicyTask(env=env)))
+        temporary.write_bytes(encode_policy(policy, PolicyTask(env=env, trained_engine="auto")))
         temporary.replace(target)
     except OSError as error:
         raise FileFault.of(target, "written", error) from error

@@ -75,6 +75,7 @@ class TrainingResult:
             generation=self.generation,
             total_interactions=self.total_interactions,
             score=self.score,
+            trained_engine=config.engine,
             max_episode_steps=config.max_episode_steps,
         )
         write_atomically(Path(path), encode_policy(self.policy, task))

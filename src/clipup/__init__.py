@@ -20,6 +20,7 @@ from clipup.searches import (
 if TYPE_CHECKING:
     from clipup.engines.compiled.task import ArrayTask, MujocoTask
     from clipup.evaluation.evaluate import evaluate
+    from clipup.evaluation.video import record
     from clipup.export.policy import load_policy
     from clipup.training.api import TrainingResult, resume, train
 
@@ -46,6 +47,7 @@ __all__ = [
     "load_policy",
     "maximize",
     "minimize",
+    "record",
     "resume",
     "train",
 ]
@@ -57,6 +59,7 @@ _LATER = {
     "TrainingResult": "clipup.training.api",
     "evaluate": "clipup.evaluation.evaluate",
     "load_policy": "clipup.export.policy",
+    "record": "clipup.evaluation.video",
     "resume": "clipup.training.api",
     "train": "clipup.training.api",
 }

@@ -19,7 +19,7 @@ import clipup as library
 from clipup.cli.main import main
 
 SOURCE = Path(__file__).parents[2] / "src"
-QUICK = ["train", "CartPole-v1", "--population", 16, "--generations", 6, "--evaluation-episodes", 4]
+QUICK = ["train", "CartPole-v1", "--preset", "none", "--population", 16, "--generations", 6, "--evaluation-episodes", 4]
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +140,7 @@ def test_the_score_of_the_last_generation_is_known_even_off_schedule_and_stays_o
 
 
 def test_a_second_process_is_refused(start_clipup, tmp_path, capsys):
-    process = start_clipup("train", "CartPole-v1", "--generations", 100_000, "--run", "busy")
+    process = start_clipup("train", "CartPole-v1", "--preset", "none", "--generations", 100_000, "--run", "busy")
     deadline = time.monotonic() + 60
     while not (tmp_path / "busy" / "policy.safetensors").exists() and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -17,7 +17,19 @@ SMALL = [
     *("--population", 16, "--max-speed", 0.05, "--evaluate-every", 4, "--evaluation-episodes", 4),
     *("--checkpoint-seconds", 0, "--quiet"),
 ]
-ENVPOOL = ["train", "CartPole-v1", *SMALL, "--population-max", 48, "--interactions", 900, "--seed", 5]
+ENVPOOL = [
+    "train",
+    "CartPole-v1",
+    *SMALL,
+    "--population-max",
+    48,
+    "--interactions",
+    900,
+    "--seed",
+    5,
+    "--target-score",
+    "none",
+]
 GYMNASIUM = [
     *(
         "train",

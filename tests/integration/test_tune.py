@@ -18,7 +18,7 @@ pytest.importorskip("optuna", reason="tuning needs optuna (in the tune extra)")
 pytest.importorskip("envpool", reason="training needs envpool (in the train extra)")
 
 FLAGS = ["--generations", "10", "--population", "8", "--evaluation-episodes", "2", "--points", "4", "--budget", "5",
-         "--low", "0.1", "--high", "3", "--seed", "3"]  # fmt: skip
+         "--low", "0.1", "--high", "3", "--seed", "3", "--policy", "mlp:4"]  # fmt: skip
 ENV = "CartPole-v1"
 
 
@@ -146,7 +146,9 @@ def test_the_figure_has_a_dot_for_every_trial(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     drawn: list[object] = []
-    monkeypatch.setattr(sys.modules["clipup.tuning.tune"], "write_figure", lambda dots, *rest: drawn.extend(dots))
+    monkeypatch.setattr(
+        sys.modules["clipup.tuning.tune"], "write_figure", lambda dots, *rest, **more: drawn.extend(dots)
+    )
     tune(tmp_path / "also", capsys, "--also", "radius_factor", "--budget", "8")
     assert len(drawn) == len(list((tmp_path / "also" / "trials").iterdir()))
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from clipup.cli.arguments import add_output_flags, run_paths
 from clipup.cli.output import print_json, say
 from clipup.diagnosis import Finding
+from clipup.diagnosis.trace import ENOUGH
 from clipup.errors import printable
 
 DESCRIPTION = """Find out what is wrong with a run, from its records alone.
@@ -40,6 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
             {
                 "run": str(path),
                 "generation": loaded.records[-1].generation if loaded.records else 0,
+                "too_short": len(loaded.records) < ENOUGH,
                 "problems": problems,
                 "findings": [finding.as_json() for finding in findings],
             }
@@ -48,12 +50,20 @@ def run(arguments: argparse.Namespace) -> int:
             say(f"{printable(str(path))}: {len(loaded.records)} generations")
             for problem in problems:
                 say(textwrap.indent(textwrap.fill(f"unreadable: {problem}", 110), "  "))
-            nothing = "nothing wrong in the records" if loaded.records else "no records"
-            for line in finding_lines(findings) or [f"  {nothing}"]:
+            for line in finding_lines(findings) or [f"  {verdict(len(loaded.records))}"]:
                 say(line)
     if arguments.json:
         print_json({"runs": entries})
     return 0
+
+
+def verdict(generations: int) -> str:
+    """What to say about a run without findings."""
+    if not generations:
+        return "no records"
+    if generations < ENOUGH:
+        return f"too short to say: most rules need at least {ENOUGH} generations"
+    return "nothing wrong in the records"
 
 
 def finding_lines(findings: Sequence[Finding]) -> list[str]:

@@ -177,5 +177,7 @@ def _complain(error: BaseException, code: int) -> int:
     text = printable(" ".join(str(error).split()) or type(error).__name__)
     if isinstance(error, OSError) and not isinstance(error, ClipUpError):
         text = printable(f"{error.filename or 'file system'}: {reason(error)}")
-    sys.stderr.write(f"clipup: {text}\n")
+    from clipup.cli.output import fitted
+
+    sys.stderr.write(fitted(f"clipup: {text}", sys.stderr) + "\n")
     return code

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TextIO
 
@@ -29,17 +31,42 @@ def _plain(value: object) -> object:
 
 def say(text: str) -> None:
     """Print lines on standard output. What files brought into them cannot drive the terminal."""
-    _write(sys.stdout, printable(text, lines=True) + "\n")
+    _write(sys.stdout, printable(text, lines=True))
 
 
 def note(text: str) -> None:
     """Print one line on standard error."""
-    _write(sys.stderr, printable(text) + "\n")
+    _write(sys.stderr, printable(text))
 
 
 def _write(stream: TextIO, text: str) -> None:
-    stream.write(text)
+    stream.write(fitted(text, stream) + "\n")
     stream.flush()
+
+
+def fitted(text: str, stream: TextIO) -> str:
+    """`text` with its sentences wrapped between words to the width of a terminal; unchanged where there is none.
+
+    Indented lines stay as they are: commands to copy, and tables.
+    """
+    width = terminal_width(stream)
+    if width is None:
+        return text
+    lines = [
+        line
+        if line.startswith(" ") or len(line) <= width
+        else textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False, subsequent_indent="  ")
+        for line in text.split("\n")
+    ]
+    return "\n".join(lines)
+
+
+def terminal_width(stream: TextIO) -> int | None:
+    """The columns of the terminal that `stream` writes to; None where it is none."""
+    try:
+        return max(20, os.get_terminal_size(stream.fileno()).columns) if stream.isatty() else None
+    except (OSError, ValueError):
+        return None
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from clipup.cli.arguments import add_output_flags, run_paths, whole_number
+from clipup.cli.arguments import add_output_flags, find_typed_modules, run_paths, whole_number
 from clipup.cli.output import note, print_json, say
 
 DESCRIPTION = """Write one page about one run or many: curves, diagnosis, settings, and how to repeat each run.
@@ -31,6 +31,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--axis", choices=AXES, default=AXES[0], help="horizontal axis of these figures")
     parser.add_argument("--video", type=whole_number, nargs="?", const=1, default=0, metavar="N",
                         help="embed videos of the N best policies (without N: 1)")  # fmt: skip
+    parser.add_argument("--import", dest="imports", metavar="MODULE", action="append", default=[],
+                        help="module that the environment in a video may import")  # fmt: skip
     add_output_flags(parser)
 
 
@@ -38,12 +40,14 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the page."""
     from clipup.report.render import write_report
 
+    find_typed_modules(None, arguments.imports)
     written = write_report(
         run_paths(arguments.runs),
         Path(arguments.output),
         figures=Path(arguments.figures) if arguments.figures else None,
         axis=arguments.axis,
         videos=arguments.video,
+        imports=arguments.imports,
         warn=note,
     )
     if not arguments.quiet and arguments.figures and not written.figures:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import shlex
 from collections.abc import Callable
 
 from clipup.cli.diagnose import finding_lines
@@ -27,7 +28,7 @@ def carry_out(arguments: argparse.Namespace, train: Callable[[list[Tracker]], Tr
         with contextlib.suppress(OSError):  # a closed terminal may be what stopped the run
             say(f"stopped after generation {result.generation}, all saved; go on with: {_command('resume', result)}")
     else:
-        findings = finding_lines(diagnose(result.records, result.config))
+        findings = finding_lines(diagnose(result.records, result.config, result.policy.actions.kind))
         more = [] if arguments.quiet else [*findings, next_steps(result)]
         say("\n".join([ending(result), *more]))
     return code
@@ -46,7 +47,9 @@ def as_json(result: TrainingResult) -> dict[str, object]:
         "score_standard_error": result.score_standard_error,
         "episodes": result.config.evaluation_episodes,
         "seed": result.config.seed,
-        "findings": [finding.as_json() for finding in diagnose(result.records, result.config)],
+        "findings": [
+            finding.as_json() for finding in diagnose(result.records, result.config, result.policy.actions.kind)
+        ],
     }
 
 
@@ -66,15 +69,15 @@ def next_steps(result: TrainingResult) -> str:
         "generations": f"--generations +{max(1, result.generation)}",
         "interactions": f"--total-interactions {2 * result.total_interactions}",
         "seconds": f"--time-limit {2 * (result.config.time_limit or 0):g}",
-    }.get(result.reason.rpartition(" ")[2], "--target-score none")
-    if not result.generation:
-        return f"next: {_command('resume', result)} {further}"
-    return (
-        f"next: {_command('evaluate', result)}   |   {_command('record', result)} -o video.mp4   |   "
-        f"{_command('resume', result)} {further}"
-    )
+        "evaluations": "--patience none",
+        "callback": "",
+    }.get(result.reason.rpartition(" ")[2], "--target-score none" if result.config.target_score else "--stop none")
+    commands = [f"{_command('resume', result)} {further}".rstrip()]
+    if result.generation:
+        commands = [_command("evaluate", result), f"{_command('record', result)} -o video.mp4", *commands]
+    return "\n".join(["next:", *(f"  {command}" for command in commands)])  # a line each, to be copied whole
 
 
 def _command(name: str, result: TrainingResult) -> str:
     """A command on the run, with the user's leave to import what its task needs."""
-    return f"clipup {name} {result.path}{import_flag(result.config.env)}"
+    return f"clipup {name} {shlex.quote(str(result.path))}{import_flag(result.config.env)}"

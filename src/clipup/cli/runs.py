@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from clipup.cli.arguments import add_output_flags
-from clipup.cli.output import print_json, say, table
+from clipup.cli.output import print_json, say, table, terminal_width
 from clipup.errors import ClipUpError, FileFault
 from clipup.runs.records import read_records
 from clipup.runs.rundir import RunDirectory, runs_below
 from clipup.tracking.terminal import count, number
+from clipup.tuning.directory import MARKER, TRIALS
 
 DESCRIPTION = "List the runs below DIR: task, seed, generation, interactions, last and best score, state."
 EXAMPLES = """examples:
@@ -21,6 +24,7 @@ EXAMPLES = """examples:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument("directory", nargs="?", default="runs", metavar="DIR", help="where to look (default: runs)")
+    parser.add_argument("--all", action="store_true", help="also the trials of clipup tune")
     add_output_flags(parser, quiet=False)
 
 
@@ -29,16 +33,37 @@ def run(arguments: argparse.Namespace) -> int:
     root = Path(arguments.directory)
     if not root.is_dir():
         raise FileFault(f"{root}: no such directory; runs are made by: clipup train ENV")
-    rows = [describe(path) for path in runs_below(root)]
+    paths = runs_below(root)
+    shown = paths if arguments.all else [path for path in paths if not _is_trial(path, root)]
+    hidden = len(paths) - len(shown)
+    rows = [describe(path) for path in shown]
     if arguments.json:
-        print_json({"runs": rows})
+        print_json({"runs": rows, "trials_left_out": hidden})
         return 0
-    if not rows:
+    if not paths:
         say(f"no runs in {root}; make one: clipup train LunarLanderContinuous-v3")
         return 0
     header = ("run", "task", "seed", "generation", "interactions", "score", "best score", "state")
-    say(table(header, [_cells(row) for row in rows]))
+    text = table(header, [_cells(row) for row in rows])
+    width = terminal_width(sys.stdout)
+    if width is not None and max(map(len, text.split("\n"))) > width:
+        text = "\n".join(_block(header, _cells(row)) for row in rows)
+    say(text)
+    if hidden:
+        say(f"and {hidden} trials of clipup tune (--all lists them)")
     return 0
+
+
+def _is_trial(path: Path, root: Path) -> bool:
+    """Whether a run is a trial of a search that lies below `root`."""
+    search = path.parent.parent
+    return path.parent.name == TRIALS and (search / MARKER).is_file() and root.absolute() in search.absolute().parents
+
+
+def _block(header: Sequence[str], cells: Sequence[str]) -> str:
+    """A run as a few short lines, for a narrow terminal."""
+    named = [f"{name} {cell}" for name, cell in zip(header[2:], cells[2:], strict=True)]
+    return "\n".join([cells[0], f"  {cells[1]}", *(f"  {', '.join(named[at : at + 2])}" for at in range(0, 6, 2))])
 
 
 def describe(path: Path) -> dict[str, object]:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import math
 from pathlib import Path
 
-from clipup.cli.arguments import add_env_options, add_output_flags
+from clipup.cli.arguments import add_env_options, add_output_flags, find_typed_modules
 from clipup.cli.diagnose import finding_lines
 from clipup.cli.output import note, print_json, say
 from clipup.cli.train import add_setting_flags, given_settings
 from clipup.runs.config import settings
 from clipup.tracking.terminal import duration
 from clipup.tuning import TrialProgress, TuningSettings, tune
+from clipup.tuning.baseline import Gain
 from clipup.tuning.journal import EXTRA_RANGES
 
 DESCRIPTION = """Find max_speed for ENV: the one number that is worth tuning.
 
 Values spread geometrically over a range are tried. Most are stopped early; the best get more seeds. The cost is counted
-in whole runs: --budget 20 trains at most as much as 20 runs of --generations. After Ctrl-C, the same command continues.
+in whole runs: --budget 20 trains at most as much as 20 runs of --generations. Where max_speed cannot matter (a linear
+policy with discrete actions), radius_factor and the population are tuned in its place. The best is compared with
+policies without training; where nothing learned, no winner is named. After Ctrl-C, the same command continues.
 The result is a command line, a best.toml, and a figure of score against max_speed. The trials are ordinary runs:
 clipup report RUN/trials shows them, and clipup watch RUN while they train."""
 EXAMPLES = """examples:
@@ -62,6 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     from clipup.runs.rundir import directory_name
     from clipup.runs.trust import import_flag
 
+    find_typed_modules(arguments.env)
     config, _ = resolve(given_settings(arguments), preset=arguments.preset)
     plan = TuningSettings(arguments.low, arguments.high, arguments.points, arguments.budget)
     directory = Path(arguments.run) if arguments.run else Path("runs") / f"tune-{directory_name(config.env)}"
@@ -80,6 +85,10 @@ def run(arguments: argparse.Namespace) -> int:
         print_json(
             {
                 "max_speed": result.max_speed,
+                "setting": result.setting,
+                "learned": result.learned,
+                "gain": dataclasses.asdict(result.gain) if result.gain is not None else None,
+                "notes": list(result.notes),
                 "settings": best.point.settings(),
                 "score": best.mean,
                 "score_standard_error": best.standard_error,
@@ -98,13 +107,30 @@ def run(arguments: argparse.Namespace) -> int:
         error = standing.standard_error
         more = f" ± {error:.3g} ({len(standing.values)} seeds)" if math.isfinite(error) else " (1 seed)"
         say(f"  {standing.point!s:<40} {standing.mean:10.5g}{more}")
+    for text in result.notes:
+        say(text)
+    if result.gain is not None:
+        say(gain_line(result.gain))
+    figure = directory / f"score-by-{result.setting.replace('_', '-')}.png"
+    if not result.learned:
+        say(f"no winner, after the training of {result.spent:.3g} whole runs     figure: {figure}")
+        return 0
     say(f"best: {best.point}, after the training of {result.spent:.3g} whole runs")
     say(f"  {result.command}")
     best_run = f"clipup train --config {directory / 'best.toml'}{import_flag(config.env)}"
-    say(f"  {best_run}     figure: {directory / 'score-by-max-speed.png'}")
+    say(f"  {best_run}     figure: {figure}")
     for line in finding_lines(result.findings):
         say(line)
     return 0
+
+
+def gain_line(gain: Gain) -> str:
+    """How much better the best is than no training."""
+    sign = "+" if gain.difference >= 0 else ""
+    return (
+        f"against {gain.name} ({gain.baseline:.5g}): {sign}{gain.difference:.5g} ± {gain.half_width:.3g} "
+        "(95 % interval)"
+    )
 
 
 def progress_line(progress: TrialProgress) -> str:

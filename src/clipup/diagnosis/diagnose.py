@@ -31,15 +31,16 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def diagnose(records: Sequence[Record], config: RunConfig | None = None) -> list[Finding]:
+def diagnose(records: Sequence[Record], config: RunConfig | None = None, actions: str = "") -> list[Finding]:
     """What is wrong with a run, worst first. Empty if nothing is wrong, or if the run is too short to tell.
 
-    A pure function of the records; `config` makes the advice more exact. Where candidates cannot be ranked, only that
+    A pure function of the records. `config` and the kind of the actions (``"discrete"`` or ``"box"``) make the advice
+    more exact: no setting is advised that has no effect. Where candidates cannot be ranked, only that
     is reported: speed and standard deviations then mean nothing.
     """
     if not records:
         return []
-    trace = Trace(records, config)
+    trace = Trace(records, config, actions)
     findings: list[Finding] = []
     with np.errstate(all="ignore"):
         for rule in RULES:

@@ -54,9 +54,17 @@ def fitness_tied(trace: Trace) -> Iterator[Finding]:
         return  # all candidates reached the highest fitness: solved, not stuck
     tied = float(np.median(share[stuck]))
     everything = tied >= 0.999 and not np.any(trace.column("gradient_norm")[stuck] > 0)
-    change = {} if trace.max_speed is None else {"max_speed": two_digits(3 * trace.max_speed)}
+    change: dict[str, float] = {}
+    if trace.is_scale_free:
+        change = _four_times_the_population(trace)
+    elif trace.max_speed is not None:
+        change = {"max_speed": two_digits(3 * trace.max_speed)}
     typical = f" (typically {np.median(after):.4g})" if after.size else ""
-    wider = f"Try max_speed = {change['max_speed']:g}, which makes the search 3 times as wide. " if change else ""
+    wider = ""
+    if "max_speed" in change:
+        wider = f"Try max_speed = {change['max_speed']:g}, which makes the search 3 times as wide. "
+    elif change:
+        wider = f"Try population = {change['population']}: among more candidates, some may differ. "
     yield Finding(
         "fitness-tied",
         "problem" if everything else "warning",
@@ -91,7 +99,7 @@ def gradient_noise(trace: Trace) -> Iterator[Finding]:
     change = _four_times_the_population(trace)
     larger = " and ".join(f"{name} = {value}" for name, value in change.items()) or "4 times the population"
     advice = f"{larger}, because 4 times as many candidates halve the noise. Several episodes per candidate help too."
-    if trace.max_speed is None:
+    if trace.max_speed is None or trace.is_scale_free:
         advice = f"Try {advice}"
     else:
         change = {"max_speed": two_digits(3 * trace.max_speed), **change}

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from clipup.diagnosis.finding import Finding, percent, two_digits
+from clipup.diagnosis.scale import WHY
 from clipup.diagnosis.trace import ENOUGH, Column, Trace, default, mean_of, significance, thirds
 
 # A climb counts as undiminished if the last third rose at this share of the average rate or more. A quadratic hill
@@ -72,14 +73,15 @@ def max_speed_too_small(trace: Trace) -> Iterator[Finding]:
     straight = clipped > 0.9 and significance(agreement) > 3 and bend < STRAIGHT
     if not (straight and rose and late >= UNDIMINISHED * climb):
         return
+    change, advice = _faster(trace, speed_cap, 3.0, "3 times as much")
+    name = next(iter(change))
     yield Finding(
         "max-speed-too-small",
         "warning",
         f"The run is too slow for the task. {percent(clipped)} of the steps were as long as max_speed = {speed_cap:g} "
         f"allows, the gradients agreed to the end, the standard deviations stayed within {percent(bend)} of their "
         f"start, and at the end the score still rose at {late / climb:.2g} times its average rate.",
-        f"Try max_speed = {two_digits(3 * speed_cap):g}, 3 times as much; step size and radius follow. If a short "
-        "trial with it is worse, keep max_speed and give this run more generations.",
+        f"{advice} If a short trial with it is worse, keep {name} and give this run more generations.",
         {
             "clipped_share": clipped,
             "gradient_agreement": mean_of(agreement),
@@ -87,7 +89,7 @@ def max_speed_too_small(trace: Trace) -> Iterator[Finding]:
             "score_rate": climb,
             "late_score_rate": late,
         },
-        {"max_speed": two_digits(3 * speed_cap)},
+        change,
     )
 
 
@@ -116,6 +118,7 @@ def max_speed_too_large(trace: Trace) -> Iterator[Finding]:
     forgot = gain <= 0 and lost > 0 and lost > 6 * trace.score_noise() and peak > first and late.size >= 4
     if not overshoots and not (forgot and clear):
         return
+    change, advice = _faster(trace, speed_cap, 0.25, "a quarter")
     trouble = "made no lasting gain" if gain <= jumps else f"jumps by {jumps:.3g} around {middle:.4g}"
     yield Finding(
         "max-speed-too-large",
@@ -123,7 +126,7 @@ def max_speed_too_large(trace: Trace) -> Iterator[Finding]:
         f"The gradient is clear (its halves agree by {mean_of(agreement):.2f}), but the score {trouble}: {first:.4g} "
         f"at first, {middle:.4g} in the second half, {peak:.4g} at best. Steps of up to max_speed = {speed_cap:g} jump "
         "over their target.",
-        f"Try max_speed = {two_digits(speed_cap / 4):g}, a quarter; step size and radius follow.",
+        advice,
         {
             "turned_back_share": turned_back,
             "gradient_agreement": mean_of(agreement),
@@ -132,7 +135,7 @@ def max_speed_too_large(trace: Trace) -> Iterator[Finding]:
             "score_best": peak,
             "score_spread": jumps,
         },
-        {"max_speed": two_digits(speed_cap / 4)},
+        change,
     )
 
 
@@ -200,6 +203,18 @@ def population_bound(trace: Trace) -> Iterator[Finding]:
         evidence,
         change,
     )
+
+
+def _faster(trace: Trace, speed_cap: float, factor: float, words: str) -> tuple[dict[str, float], str]:
+    """The change that makes steps `factor` times as long, and the advice in words."""
+    if trace.is_scale_free:
+        radius_factor = default("radius_factor") if trace.config is None else trace.config.radius_factor
+        value = two_digits(radius_factor / factor)
+        return {"radius_factor": value}, (
+            f"Try radius_factor = {value:g}: each step is then {words} relative to the radius. {WHY}."
+        )
+    value = two_digits(factor * speed_cap)
+    return {"max_speed": value}, f"Try max_speed = {value:g}, {words}; step size and radius follow."
 
 
 def _stdev_finding(trace: Trace, rule: str, sentence: str) -> Finding:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from clipup.diagnosis.scale import is_scale_free
 from clipup.runs.config import RunConfig
 from clipup.runs.records import Record
 
@@ -24,6 +25,8 @@ class Trace:
 
     records: Sequence[Record]
     config: RunConfig | None
+    actions: str = ""
+    """The kind of the actions, "discrete" or "box"; empty where it is not known."""
 
     def __len__(self) -> int:
         return len(self.records)
@@ -37,6 +40,11 @@ class Trace:
     def max_speed(self) -> float | None:
         """The cap on the speed; None for an optimizer without one."""
         return self.records[-1].max_speed
+
+    @property
+    def is_scale_free(self) -> bool:
+        """Whether every `max_speed` gives the same run."""
+        return is_scale_free(self.config, self.actions)
 
     @property
     def step_size(self) -> float | None:

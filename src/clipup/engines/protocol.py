@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,10 @@ class EngineDescription:
         Why this engine was chosen.
     observation_size, actions
         What the task gives, and how outputs become what it takes.
+    own_limit
+        Whether the environment itself limits the length of its episodes.
+    solved_score
+        The score from which on its registration calls the environment solved; None where it does not say.
     """
 
     name: str
@@ -45,6 +49,8 @@ class EngineDescription:
     reason: str
     observation_size: int
     actions: Actions
+    own_limit: bool = True
+    solved_score: float | None = None
 
 
 class Engine(Protocol):
@@ -81,6 +87,13 @@ class Engine(Protocol):
     def evaluate(self, rollout: Rollout) -> Outcomes:
         """Evaluate the candidates of `rollout` and return their outcomes in order."""
         ...
+
+    def inspect(self) -> tuple[str, ...]:
+        """Look at the task before training: return what is odd about it, one sentence each.
+
+        Raise `InvalidArgument` where its episodes never end.
+        """
+        return ()
 
     def close(self) -> None:
         """Free the simulators. The engine can be used again and then makes new ones."""
@@ -169,6 +182,16 @@ class EngineEntry(Protocol):
     def play(self, policy: Policy, task: Task, *, seed: int, episode: int) -> Episode:
         """Render an episode of `policy`: the one that an evaluation with this seed gives this number."""
         raise InvalidArgument(f"{self.title} cannot render")
+
+
+def registered_score(env: str) -> float | None:
+    """Return the score from which on Gymnasium's registration calls an environment solved, if it says so."""
+    if not is_installed("gymnasium"):
+        return None
+    import gymnasium
+
+    score = getattr(cast(Any, gymnasium).registry.get(env), "reward_threshold", None)
+    return None if score is None else float(score)
 
 
 def library_version(distribution: str) -> str:

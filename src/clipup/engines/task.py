@@ -48,6 +48,8 @@ class Task:
         tasks is term 0. Its value changes, so no offset can remove it: ``(1, 2, 3, 4)`` does.
     max_episode_steps
         Longest episode, in steps; None leaves the environment's own limit.
+    fallback_steps
+        Longest episode of an environment that has no limit of its own, where `max_episode_steps` is None.
     episodes
         Episodes per candidate; the fitness is their mean.
     engine
@@ -65,6 +67,7 @@ class Task:
     reward_offset: float = 0.0
     reward_terms: tuple[int, ...] | None = None
     max_episode_steps: int | None = None
+    fallback_steps: int | None = None
     episodes: int = 1
     engine: str = "auto"
     episode_seeds: EpisodeSeeds = "independent"
@@ -85,6 +88,8 @@ class Task:
             object.__setattr__(self, "reward_terms", tuple(terms))
         if self.max_episode_steps is not None:
             check_count("max_episode_steps", self.max_episode_steps)
+        if self.fallback_steps is not None:
+            check_count("fallback_steps", self.fallback_steps)
         check_count("episodes", self.episodes)
         if not isinstance(cast(object, self.engine), str):
             raise InvalidArgument(f"engine must be the name of one, or 'auto', got {self.engine!r}")
@@ -107,9 +112,18 @@ class Task:
         return replace(self, env=f"{Path(place).absolute()}:{name}")
 
     def for_evaluation(self) -> Task:
-        """Return the task with the environment's own reward and length, and one episode per row."""
+        """Return the task with the environment's own reward and length, and one episode per row.
+
+        Where the environment has no limit of its own, the one of training holds: an episode must end.
+        """
         return replace(
-            self, reward_offset=0.0, reward_terms=None, max_episode_steps=None, episodes=1, episode_seeds="independent"
+            self,
+            reward_offset=0.0,
+            reward_terms=None,
+            max_episode_steps=None,
+            fallback_steps=self.max_episode_steps or self.fallback_steps,
+            episodes=1,
+            episode_seeds="independent",
         )
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from clipup.engines import Rollout, Task, make_engine
+from clipup.engines.task import EnvironmentMaker
 from clipup.errors import EnvironmentFault, InvalidArgument
+from clipup.evaluation.trained_task import task_of
+from clipup.export.policy import PolicyTask, policy_file, read_policy
 from clipup.policies import Policy
 
 
@@ -62,14 +66,50 @@ class Evaluation:
     seed: int
 
 
+Source = Policy | str | os.PathLike[str]
+"""A policy, a policy file, or a run directory."""
+
+
+def load_with_task(policy: Source, task: Task | str | EnvironmentMaker | None) -> tuple[Policy, Task]:
+    """Return a policy and the task to run it on: the one given, or the one that its file names."""
+    described = PolicyTask()
+    if not isinstance(policy, Policy):
+        path = policy_file(policy)
+        policy, described = read_policy(path)
+        if task is None and described.env:
+            module, _, _ = described.env.rpartition(":")
+            if module:
+                raise InvalidArgument(
+                    f"{path} names {described.env!r}, which imports {module!r}; name it to allow that"
+                )
+            task = described.env
+    if task is None:
+        raise InvalidArgument("no environment is named; give its id, a callable that makes it, or a Task")
+    if isinstance(task, Task):
+        return policy, task
+    if isinstance(task, str) and task == described.env:
+        return policy, task_of(described)[0]
+    rescale = described.rescale_actions or policy.actions.rescale
+    return policy, Task(task, rescale_actions=rescale, max_episode_steps=described.max_episode_steps)
+
+
 def evaluate(
-    policy: Policy, task: Task, *, episodes: int = 16, seed: int = 0, threads: int | None = None
+    policy: Source,
+    task: Task | str | EnvironmentMaker | None = None,
+    *,
+    episodes: int = 16,
+    seed: int = 0,
+    threads: int | None = None,
 ) -> Evaluation:
-    """Evaluate `policy` on `episodes` episodes of `task`, in parallel.
+    """Evaluate a policy on `episodes` episodes, in parallel.
+
+    `policy` is a `Policy`, a policy file or a run directory. `task` is the id of an environment, a callable that makes
+    one, or a `Task`; None takes the environment that the file names.
 
     Episode i starts from a seed that belongs to (`seed`, i), so the same call gives the same returns. These seeds are
     never those of training, nor those of a run's own evaluations.
     """
+    policy, task = load_with_task(policy, task)
     if episodes < 1:
         raise InvalidArgument(f"episodes must be at least 1, got {episodes}")
     engine = make_engine(task.for_evaluation(), threads=threads)

@@ -30,7 +30,13 @@ def task_of(
         Whether it is to be drawn (`clipup.evaluation.video.prepare_rendering` must have been called).
     """
     options = {**described.env_options, **(env_options or {})}
-    task = Task(env or described.env, options, engine=engine or "auto", rescale_actions=described.rescale_actions)
+    task = Task(
+        env or described.env,
+        options,
+        engine=engine or "auto",
+        rescale_actions=described.rescale_actions,
+        max_episode_steps=described.max_episode_steps,
+    )
     trained = _trained_engine(described)
     if engine is None and trained in registry.names():
         task = replace(task, engine=trained)

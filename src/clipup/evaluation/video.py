@@ -11,7 +11,17 @@ from typing import Any
 
 from clipup.engines import Task, registry
 from clipup.engines.rendering import Episode, Frame
-from clipup.errors import FileFault, InvalidArgument, MissingDependency, UnknownEnvironment
+from clipup.engines.task import EnvironmentMaker
+from clipup.errors import (
+    ClipUpError,
+    EnvironmentFault,
+    FileFault,
+    InvalidArgument,
+    MissingDependency,
+    UnknownEnvironment,
+    one_line,
+)
+from clipup.evaluation.evaluate import Source, load_with_task
 from clipup.files import read_named, write_output
 from clipup.policies import Policy
 
@@ -39,6 +49,10 @@ def play(policy: Policy, task: Task, *, seed: int = 0, episode: int = 0) -> Epis
         return chosen.play(policy, task, seed=seed, episode=episode)
     except UnknownEnvironment as error:
         raise registry.explained(task, error) from error
+    except ClipUpError:
+        raise
+    except Exception as error:  # renderers raise errors of any kind
+        raise EnvironmentFault(f"{task.label} cannot be rendered: {one_line(error)}") from error
 
 
 @dataclass(frozen=True)
@@ -85,6 +99,23 @@ def record_video(
             raise FileFault(f"{path}: cannot be encoded in {Path(folder).parent}; is there room?") from error
     write_output(path, data)
     return video
+
+
+def record(
+    policy: Source,
+    path: str | os.PathLike[str],
+    task: Task | str | EnvironmentMaker | None = None,
+    *,
+    episodes: int = 1,
+    seed: int = 0,
+    max_seconds: float | None = None,
+) -> Video:
+    """Record a policy into ``path``, which ends in .mp4 or .gif.
+
+    `policy` and `task` are as for `clipup.evaluate`; episode i with this seed is the i-th of that evaluation.
+    """
+    found, where = load_with_task(policy, task)
+    return record_video(found, where, Path(path), episodes=episodes, seed=seed, max_seconds=max_seconds)
 
 
 def _encode(

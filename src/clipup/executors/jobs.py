@@ -50,10 +50,12 @@ class WorkerDescription:
     network: Network
     arithmetic: str = ""
     """A digest of what the network computes from fixed numbers: another processor may round differently."""
+    notes: tuple[str, ...] = ()
+    """What is odd about the task, one sentence each."""
 
     def computes_like(self, other: WorkerDescription) -> bool:
-        """Return whether both workers compute the same: everything is equal, except why the engine was chosen."""
-        return replace(self, engine=replace(self.engine, reason=other.engine.reason)) == other
+        """Return whether both compute the same: all but the notes and the engine's reason is equal."""
+        return replace(self, engine=replace(self.engine, reason=other.engine.reason), notes=other.notes) == other
 
 
 class Worker:
@@ -70,7 +72,9 @@ class Worker:
         engine = self._training.description
         self.collect_moments = setup.collect_moments
         self.network = Network.parse(setup.policy, engine.observation_size, engine.actions.size)
-        self.description = WorkerDescription(engine, self.network, arithmetic(self.network))
+        # An environment may hang, and nothing ends a worker that is not ready: where that is feared, it is left out.
+        notes = () if setup.timed else self._training.inspect()
+        self.description = WorkerDescription(engine, self.network, arithmetic(self.network), notes)
         if setup.timed:
             self._evaluation = self._make_evaluation()
 

@@ -7,11 +7,13 @@ import ctypes
 import multiprocessing
 import os
 import pickle
+import re
 import signal
 import struct
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -27,7 +29,7 @@ from clipup.executors.jobs import Setup, Worker
 from clipup.executors.scheduler import AnyJob, Assignment, Event, Failed, Finished, Joined, Lost
 from clipup.executors.work_queue import RangeRule
 
-_READY, _JOB, _RANGE, _DONE, _ERROR = range(1, 6)
+_READY, _JOB, _RANGE, _DONE, _ERROR, _WARNING = range(1, 7)
 _HEADER = struct.Struct("<BQQd")  # kind, start, stop, seconds
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
@@ -79,6 +81,7 @@ class ProcessTransport:
         self._count = 0
         self._job = b""
         self._checked = 0.0
+        self._warned: set[str] = set()
         self._closed = False
         atexit.register(self.close)
         self._fill()
@@ -109,7 +112,8 @@ class ProcessTransport:
     def wait(self, seconds: float) -> Sequence[Event]:
         """Return what the workers sent, and which of them are gone."""
         numbers = {one.connection: number for number, one in self._workers.items()}
-        events = [self._receive(numbers[ready]) for ready in wait(list(numbers), seconds)]  # pyright: ignore
+        received = [self._receive(numbers[ready]) for ready in wait(list(numbers), seconds)]  # pyright: ignore
+        events = [event for event in received if event is not None]
         if time.monotonic() - self._checked > 1.0:
             # A process that an environment forked may keep the connection open after its worker died.
             self._checked = time.monotonic()
@@ -145,7 +149,7 @@ class ProcessTransport:
             self._count += 1
             self._workers[self._count] = _Process(process, ours)
 
-    def _receive(self, number: int) -> Event:
+    def _receive(self, number: int) -> Event | None:
         one = self._workers[number]
         try:
             message = one.connection.recv_bytes()
@@ -155,10 +159,20 @@ class ProcessTransport:
         body = message[_HEADER.size :]
         if kind == _DONE:
             return Finished(number, wire.unpack(body), seconds)
+        if kind == _WARNING:
+            self._warn(body.decode("utf-8", "replace"))
+            return None
         if kind == _READY:
             one.ready = True
             return Joined(number, pickle.loads(body))  # noqa: S301  # from a process that this one started
         return Failed(number, wire.unpack_error(body))
+
+    def _warn(self, text: str) -> None:
+        """Say once what any of the workers warned about, through this process: a display may own the terminal."""
+        if text not in self._warned:
+            self._warned.add(text)
+            with suppress(OSError, ValueError):
+                sys.stderr.write(f"warning from a worker: {text}\n")
 
     def _bury(self, number: int) -> Event:
         one = self._workers.pop(number)
@@ -259,6 +273,7 @@ def serve(connection: Connection, setup: bytes, end_with_thread: bool) -> None:
     _end_with_parent(by_kernel=end_with_thread)
     # Workers are daemonic so that they end with the trainer. Their environments may start processes all the same.
     multiprocessing.current_process()._config["daemon"] = False  # pyright: ignore
+    _forward_warnings(connection)
     try:
         worker = _make(setup)
     except BaseException as error:
@@ -271,6 +286,17 @@ def serve(connection: Connection, setup: bytes, end_with_thread: bool) -> None:
         pass  # the trainer closed the connection, or is gone
     finally:
         worker.close()
+
+
+def _forward_warnings(connection: Connection) -> None:
+    """Send Python's warnings to the trainer, as one line each. Written here, they would scribble over its display."""
+
+    def forward(message: Warning | str, category: type[Warning], *rest: object, **more: object) -> None:
+        text = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", str(message)).split())
+        with suppress(OSError):
+            _send(connection, _WARNING, f"{category.__name__}: {text}".encode()[:2000])
+
+    warnings.showwarning = forward
 
 
 def _make(setup: bytes) -> Worker:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ import numpy as np
 from clipup.decoding import WORDS, decode_object
 from clipup.errors import ClipUpError, FileFault
 from clipup.export.safetensors import SIZE_LIMIT, Array, TensorFile, check_head, decode, encode
-from clipup.files import is_file_below, read_named
+from clipup.files import is_file_below, read_named, write_output
 from clipup.policies import Actions, Network, Policy, Statistics
 from clipup.policies.feedforward import Activation
 
@@ -43,6 +44,8 @@ class PolicyTask:
     generation: int = 0
     total_interactions: int = 0
     score: float | None = None
+    max_episode_steps: int | None = None
+    """Longest episode, where the environment has no limit of its own."""
     trained_engine: str = ""
     """The engine that it was trained on, where `engine` may be "auto"; nothing in files of version 0.1."""
     simulator_version: str = ""
@@ -73,7 +76,7 @@ def encode_policy(policy: Policy, task: PolicyTask) -> bytes:
             "version": str(VERSION),
             "network": json.dumps(dataclasses.asdict(network)),
             "actions": json.dumps(actions),
-            "task": json.dumps(dataclasses.asdict(task)),
+            "task": json.dumps(_described(task)),
         },
     )
 
@@ -104,6 +107,11 @@ def read_policy(path: str | os.PathLike[str]) -> tuple[Policy, PolicyTask]:
     return decode_policy(read_named(path, SIZE_LIMIT, "a policy", head), source)
 
 
+def save_policy(policy: Policy, path: str | os.PathLike[str], *, env: str = "") -> None:
+    """Write a policy file, whole or not at all."""
+    write_output(Path(path), encode_policy(policy, PolicyTask(env=env, trained_engine="auto")))
+
+
 def load_policy(path: str | os.PathLike[str]) -> Policy:
     """Load a policy: a callable from an observation to an action, which needs only numpy.
 
@@ -117,13 +125,28 @@ def policy_file(path: str | os.PathLike[str], *, best: bool = False) -> Path:
     target = Path(path)
     if not target.is_dir():
         return target
-    found = target / (BEST_POLICY if best else POLICY)
+    newest, found = target / POLICY, target / BEST_POLICY
+    if best and _score(newest) > _score(found):
+        return newest  # the final evaluation of a run was its best
+    if not best:
+        found = newest
     if not is_file_below(target, found.name):
         if os.path.lexists(found):
             raise FileFault(f"{found}: cannot be read: a link, or not a regular file")
         hint = "no evaluation was due yet (evaluate_every)" if best else "has this run finished a generation?"
         raise FileFault(f"{target}: no {found.name} in it; {hint}")
     return found
+
+
+def _score(path: Path) -> float:
+    """The score in a policy file; -inf where there is none, or no usable file."""
+    if not path.is_file():
+        return -math.inf
+    try:
+        score = read_policy(path)[1].score
+    except FileFault:
+        return -math.inf
+    return -math.inf if score is None else score
 
 
 def _policy(file: TensorFile) -> Policy:
@@ -177,9 +200,18 @@ def _task(details: dict[str, object]) -> PolicyTask:
         generation=_whole(details, "generation"),
         total_interactions=_whole(details, "total_interactions"),
         score=float(score) if isinstance(score, int | float) else None,
+        max_episode_steps=_whole(details, "max_episode_steps") if "max_episode_steps" in details else None,
         trained_engine=trained_engine,
         simulator_version=version,
     )
+
+
+def _described(task: PolicyTask) -> dict[str, object]:
+    """The fields of a task; one that version 0.1 did not have stands there only where it says something."""
+    described = dataclasses.asdict(task)
+    if task.max_episode_steps is None:
+        del described["max_episode_steps"]
+    return described
 
 
 def _object(file: TensorFile, name: str) -> dict[str, object]:

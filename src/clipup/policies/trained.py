@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import os
 from dataclasses import dataclass, fields
 from functools import cached_property
 
@@ -56,6 +58,14 @@ class Policy:
             raise InvalidArgument(
                 f"statistics must be of {self.network.observation_size} observations, got {self.statistics.mean.shape}"
             )
+
+    def save(self, path: str | os.PathLike[str], *, env: str = "") -> None:
+        """Write the policy into a safetensors file; `env` names the environment that it is for.
+
+        `clipup.load_policy` reads it, and ``clipup evaluate`` too where the environment is named.
+        """
+        # By name, at the call: this module knows no files.
+        importlib.import_module("clipup.export.policy").save_policy(self, path, env=env)
 
     @cached_property
     def _actor(self) -> Actor:

@@ -17,6 +17,7 @@ from clipup.errors import MissingDependency
 from clipup.files import make_directories, write_output
 from clipup.report.groups import RunGroup, group_runs
 from clipup.report.loading import LoadedRun
+from clipup.runs.rundir import directory_name
 
 COLORS = ("#0b6bcb", "#d1490c", "#0f8a5f", "#9333a8", "#a87400", "#0a8ca3", "#c2255c", "#5b6470")
 AXES = ("interactions", "generations", "time")
@@ -49,16 +50,21 @@ CHARTS = (
 
 
 def write_charts(runs: Sequence[LoadedRun], directory: Path, *, axis: str = "interactions") -> list[Path]:
-    """Write each chart as PNG and SVG; return the files. `axis` is one of `AXES`."""
-    groups = group_runs(runs)
+    """Write each chart as PNG and SVG, each task apart; return the files. `axis` is one of `AXES`."""
+    everything = group_runs(runs)
+    tasks = list(dict.fromkeys(group.task for group in everything))
     unit, label = axis_unit(runs, axis)
     written: list[Path] = []
-    for chart in CHARTS:
-        lines = {place: run_line(run, chart.field, axis, unit=unit) for place, run in enumerate(runs)}
-        if any(len(line[0]) for line in lines.values()):
-            figure = new_figure(6.4, 3.8)
-            _draw(figure.subplots(), chart, groups, runs, lines, label)
-            written += save_figure(figure, directory / chart.field)
+    for task in tasks:
+        groups = [group for group in everything if group.task == task]
+        suffix = f"-{directory_name(task)}" if len(tasks) > 1 else ""
+        for chart in CHARTS:
+            places = [place for group in groups for place in group.members]
+            lines = {place: run_line(runs[place], chart.field, axis, unit=unit) for place in places}
+            if any(len(line[0]) for line in lines.values()):
+                figure = new_figure(6.4, 3.8)
+                _draw(figure.subplots(), chart, groups, runs, lines, label)
+                written += save_figure(figure, directory / f"{chart.field}{suffix}")
     return written
 
 

@@ -1,4 +1,4 @@
-"""Groups of runs that differ only by seed. A group is named by the settings in which it differs from the others."""
+"""Groups of runs that differ only by seed. A group is named by the settings in which it differs within its task."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ class RunGroup:
     """Runs of one configuration."""
 
     label: str
+    task: str
+    """The environment, empty where it is not known; runs of different tasks are never drawn into one chart."""
     settings: Mapping[str, str]
     members: tuple[int, ...]
     """Indices of its runs in the list of all runs."""
@@ -40,11 +42,21 @@ def group_runs(runs: Sequence[LoadedRun]) -> list[RunGroup]:
     for place, run in enumerate(runs):
         members.setdefault(_key(run), []).append(place)
     flat = {key: _flat(runs[places[0]].settings) for key, places in members.items()}
-    names = _distinguishing([values for values in flat.values() if values])
+    tasks = {key: values.get("env", "") for key, values in flat.items()}
+    # Only what differs within a task tells its groups apart.
+    names = {
+        task: _distinguishing([values for key, values in flat.items() if values and tasks[key] == task])
+        for task in tasks.values()
+    }
     groups: list[RunGroup] = []
-    for key, places in sorted(members.items(), key=lambda entry: [_order(flat[entry[0]].get(name)) for name in names]):
-        values = flat[key]
-        groups.append(RunGroup(_label(values, names, runs[places[0]], len(flat)), _shared(runs, places), tuple(places)))
+
+    def order(key: str) -> tuple[bool, str, list[tuple[int, float, str]]]:
+        return not tasks[key], tasks[key], [_order(flat[key].get(name)) for name in names[tasks[key]]]
+
+    for key in sorted(members, key=order):
+        task, places = tasks[key], members[key]
+        label = _label(flat[key], names[task], runs[places[0]])
+        groups.append(RunGroup(label, task, _shared(runs, places), tuple(places)))
     return groups
 
 
@@ -112,11 +124,9 @@ def _order(text: str | None) -> tuple[int, float, str]:
         return (1 if text else 2, 0.0, text or "")
 
 
-def _label(values: Mapping[str, str], names: Sequence[str], run: LoadedRun, count: int) -> str:
+def _label(values: Mapping[str, str], names: Sequence[str], run: LoadedRun) -> str:
     if not values:
         return run.path.name
     env = values.get("env", run.path.name)
-    parts = [f"{name} {values.get(name, '–')}" for name in names if name != "env"]
-    if not parts:
-        return env if count == 1 or "env" in names else run.path.name
-    return ", ".join([env, *parts] if "env" in names else parts)
+    parts = [f"{name} {values.get(name, '–')}" for name in names]
+    return ", ".join(parts) or env

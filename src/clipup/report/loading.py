@@ -47,10 +47,24 @@ class LoadedRun:
         if self.diagnosis is not None:
             return self.diagnosis
         try:
-            return diagnose(self.records, self.config), []
+            findings = diagnose(self.records, self.config, self.status.actions)
+            return [*self._about_the_environment(), *findings], []
         except Exception as error:
             # Damage in one run must not hide the others.
             return [], [f"cannot be diagnosed: {one_line(error)}"]
+
+    def _about_the_environment(self) -> list[Finding]:
+        """What was odd about the environment when the run began."""
+        if not self.status.warning:
+            return []
+        return [
+            Finding(
+                "environment-starts",
+                "warning",
+                f"{self.status.warning}.",
+                "Do not compare seeds of this run as if they were independent, and test the policy from other starts.",
+            )
+        ]
 
 
 def load_run(path: Path) -> LoadedRun:

@@ -82,7 +82,7 @@ def group_numbers(groups: Sequence[RunGroup]) -> dict[int, int]:
 def group_data(groups: Sequence[RunGroup]) -> PageData:
     """The groups and their settings."""
     return {
-        "groups": [{"label": group.label, "runs": list(group.members)} for group in groups],
+        "groups": [{"label": group.label, "task": group.task, "runs": list(group.members)} for group in groups],
         "settings": [asdict(row) for row in setting_rows(groups)],
     }
 

@@ -7,7 +7,7 @@ import hashlib
 import html
 import json
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -54,17 +54,19 @@ def write_report(
     figures: Path | None = None,
     axis: str = "interactions",
     videos: int = 0,
+    imports: Collection[str] = (),
     warn: Callable[[str], None] = lambda text: None,
 ) -> WrittenReport:
     """Write the page about the runs in and below `paths`, with videos of the best policies.
 
+    `imports` are the modules that environments in videos may import.
     With a directory `figures`, each chart is also written there as PNG and SVG, over `axis`.
     """
     if figures is not None:
         new_figure(1.0, 1.0)  # a missing Matplotlib is reported before anything is written
     runs, left_out = load_runs(paths)
     data = page_data(runs, left_out=left_out)
-    data["videos"] = embedded_videos(runs, limit=videos, warn=warn) if videos else []
+    data["videos"] = embedded_videos(runs, limit=videos, imports=imports, warn=warn) if videos else []
     text = render_page(data).encode("utf-8")
     write_output(page, text)
     charts = write_charts(runs, figures, axis=axis) if figures is not None else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from clipup.errors import ClipUpError
@@ -18,7 +18,9 @@ TRIES = 3
 """Runs without a video that are skipped before giving up."""
 
 
-def embedded_videos(runs: Sequence[LoadedRun], *, limit: int, warn: Callable[[str], None]) -> list[PageData]:
+def embedded_videos(
+    runs: Sequence[LoadedRun], *, limit: int, imports: Collection[str] = (), warn: Callable[[str], None]
+) -> list[PageData]:
     """Videos of the best policies of the best runs, at most `limit`.
 
     A run that cannot be rendered here is skipped, and `warn` is told why: a report without a video is still a report.
@@ -30,7 +32,7 @@ def embedded_videos(runs: Sequence[LoadedRun], *, limit: int, warn: Callable[[st
         if len(videos) >= limit:
             break
         try:
-            videos.append(_video(runs[place], names[place]))
+            videos.append(_video(runs[place], names[place], imports))
         except (ClipUpError, OSError) as error:
             warn(f"no video of {names[place]}: {' '.join(str(error).split())}")
         except Exception as error:
@@ -39,7 +41,7 @@ def embedded_videos(runs: Sequence[LoadedRun], *, limit: int, warn: Callable[[st
     return videos
 
 
-def _video(run: LoadedRun, name: str) -> PageData:
+def _video(run: LoadedRun, name: str, imports: Collection[str]) -> PageData:
     from clipup.evaluation.trained_task import task_of
     from clipup.evaluation.video import prepare_rendering, record_video
     from clipup.export.policy import policy_file, read_policy
@@ -50,7 +52,7 @@ def _video(run: LoadedRun, name: str) -> PageData:
     except ClipUpError:
         path = policy_file(str(run.path), best=False)
     policy, described = read_policy(path)
-    check_import(described.env, named=(), source=str(path))
+    check_import(described.env, named=imports, source=str(path))
     prepare_rendering()
     task, _ = task_of(described, rendering=True)
     with tempfile.TemporaryDirectory() as directory:

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import secrets
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypedDict, TypeVar, Unpack
+
+import numpy as np
 
 from clipup.engines import registry
 from clipup.engines.protocol import DEFAULT_LANES
@@ -30,6 +33,7 @@ MANY = 10**9
 ENGINES = registry.names()
 """The engines that can be chosen: "auto" first, then in the order in which it tries them."""
 _PARALLELISM = " or ".join(f"{entry.parallelism} ({entry.title})" for entry in registry.ENTRIES)
+STOPS = ("solved",)
 EPISODE_SEEDS: tuple[str, ...] = typing.get_args(EpisodeSeeds)
 
 _T = TypeVar("_T")
@@ -114,7 +118,10 @@ class RunConfig:
     )
     fitness_shaping: str = _setting(SHAPINGS[0], "search", "how fitnesses become weights of the gradient", SHAPINGS)
     fitness_scale: float = _setting(1.0, "search", "multiplies the training fitness", above=0)
-    seed: int = _setting(0, "search", "fixes everything that is random", at_least=0, at_most=2**63 - 1)
+    init: str | None = _setting(None, "search", "start from this policy file or run: parameters and statistics")
+    seed: int = _setting(
+        0, "search", "fixes everything that is random; none takes a new one", at_least=0, at_most=2**63 - 1
+    )
 
     generations: int | None = _setting(200, "stopping", "stop after this many generations", at_least=0)
     total_interactions: int | None = _setting(None, "stopping", "stop after this many environment steps", at_least=1)
@@ -122,6 +129,9 @@ class RunConfig:
         None, "stopping", "stop after this training time: seconds, or like 30m, 8h", above=0
     )
     target_score: float | None = _setting(None, "stopping", "stop when an evaluation of the center reaches this mean")
+
+    stop: str | None = _setting(None, "stopping", "solved: stop at the score that is registered as solved", STOPS)
+    patience: int | None = _setting(None, "stopping", "stop after N evaluations without a better score", at_least=1)
 
     evaluate_every: int = _setting(5, "evaluation", "evaluate every N generations; 0: only at the end", at_least=0)
     evaluation_episodes: int = _setting(16, "evaluation", "episodes in an evaluation", at_least=1, at_most=MANY)
@@ -194,6 +204,10 @@ def check_value(name: str, value: object) -> Value:
         return None  # for text, "auto" is a value: Ray's address of the cluster that is there
     if name == "env_options":
         return _check_options(value)
+    if isinstance(value, np.bool_ | np.integer | np.floating):
+        value = typing.cast("object", value.item())
+    if name == "seed" and value in (None, "none"):
+        value = secrets.randbits(32)  # kept in the configuration, so the run can be repeated
     if name == "time_limit" and isinstance(value, str):
         value = _seconds(value)
     if isinstance(value, int) and not -(2**63) <= value < 2**63:

@@ -5,6 +5,7 @@ Each key is a field of `clipup.runs.config.RunConfig`, of the same type; a test 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import TypedDict
 
@@ -14,10 +15,12 @@ Scalar = str | int | float | bool
 class RunChanges(TypedDict, total=False):
     """The settings that may change when a run is resumed: its limits, and where and how it is executed."""
 
-    generations: int | None
+    generations: int | str | None
     total_interactions: int | None
     time_limit: float | None
     target_score: float | None
+    stop: str | None
+    patience: int | None
     workers: int | None
     cluster: str | None
     episode_timeout: float | None
@@ -59,6 +62,7 @@ class RunSettings(RunChanges, total=False):
     stdev_max_change: float | None
     fitness_shaping: str
     fitness_scale: float
-    seed: int
+    init: str | os.PathLike[str] | None
+    seed: int | None
     evaluate_every: int
     evaluation_episodes: int

@@ -14,8 +14,8 @@ import itertools
 import json
 import math
 import os
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Generic, TypeVar, cast
 
@@ -58,6 +58,8 @@ class Record:
     """Share of the candidates whose fitness equals another's."""
     population_bound: bool
     """Whether the population reached its bound before its interactions."""
+    figures: Mapping[str, float] = field(default_factory=dict[str, float])
+    """What callbacks added, by name."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,11 @@ _R = TypeVar("_R", Record, ClockRecord)
 
 def encode_line(record: Record | ClockRecord) -> bytes:
     """One line of JSON. Numbers that JSON cannot spell (nan, infinities) become null."""
-    values = {name: _finite(value) for name, value in dataclasses.asdict(record).items()}
+    values: dict[str, object] = {name: _finite(value) for name, value in dataclasses.asdict(record).items()}
+    figures = values.pop("figures", None)
+    if isinstance(figures, Mapping) and figures:
+        added = cast("Mapping[str, float]", figures)
+        values["figures"] = {name: _finite(value) for name, value in added.items()}
     return json.dumps(values, separators=(", ", ": "), allow_nan=False).encode("ascii") + b"\n"
 
 
@@ -230,7 +236,7 @@ def _decode_at_once(lines: list[bytes], kind: type[_R]) -> list[_R] | None:
                 is_sound(cells[name]) or (cells[name] is None and "None" in form) for name, form in _fields(kind)
             ):
                 return None
-            found.append(kind(**cells))  # pyright: ignore[reportArgumentType]  (checked just above)
+            found.append(kind(**cells, **_figures(kind, row)))  # pyright: ignore[reportArgumentType]  (checked above)
     except (FileFault, KeyError, TypeError):
         return None
     return found
@@ -259,6 +265,7 @@ def decode_line(line: bytes, kind: type[_R], where: str, gaps: set[str] | None =
                 raise FileFault(f"{where}: {name} is missing")
             gaps.add(name)
         cells[name] = value if is_sound(value) else None if "None" in form else math.nan
+    cells |= _figures(kind, found)
     return kind(**cells)  # pyright: ignore[reportArgumentType]  (each cell is a number, or missing as nan)
 
 
@@ -269,7 +276,16 @@ def is_sound(value: object) -> bool:
 
 @functools.cache
 def _fields(kind: type[Record] | type[ClockRecord]) -> tuple[tuple[str, str], ...]:
-    return tuple((entry.name, str(entry.type)) for entry in dataclasses.fields(kind))
+    return tuple((entry.name, str(entry.type)) for entry in dataclasses.fields(kind) if entry.name != "figures")
+
+
+def _figures(kind: type[Record] | type[ClockRecord], row: Mapping[str, object]) -> dict[str, dict[str, float]]:
+    """What callbacks added to a line, as an argument of `Record`; what is not a number is left out."""
+    found = row.get("figures")
+    if kind is not Record or not isinstance(found, dict):
+        return {}
+    numbers = cast("dict[str, float]", found)
+    return {"figures": {name: value for name, value in numbers.items() if is_sound(value)}}
 
 
 class LineFile:

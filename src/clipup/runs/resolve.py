@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Mapping
 from typing import cast
 
+from clipup.engines import registry
 from clipup.errors import InvalidArgument
 from clipup.runs.config import RunConfig, check_name, check_value, kinds
 from clipup.runs.presets import Preset, full_name, preset_for, preset_named
 from clipup.runs.toml import read_toml
-from clipup.runs.trust import check_cluster, check_import
+from clipup.runs.trust import check_cluster, check_import, check_init
 
 
 def resolve(
@@ -35,7 +37,7 @@ def resolve(
     env = explicit.get("env", from_file.get("env"))
     if not isinstance(env, str) or not env:
         raise InvalidArgument("no environment given; name one, such as LunarLanderContinuous-v3 (see: clipup envs)")
-    env = full_name(env)
+    env = newest_version(full_name(env))
     chosen = _choose(preset, env)
     merged: dict[str, object] = {}
     for layer in (chosen.values if chosen else {}, from_file, explicit):
@@ -52,7 +54,19 @@ def resolve(
     if "env" not in explicit:
         check_import(config.env, named=imports, source=str(file))
     check_cluster(config.cluster, named="cluster" in explicit, source=str(file))
+    check_init(config.init, named="init" in explicit, source=str(file))
     return config, chosen
+
+
+def newest_version(env: str) -> str:
+    """The id `env`, with the newest version that an engine has where the version was left out."""
+    if ":" in env or re.search(r"-v\d+\Z", env):
+        return env
+    known = {name for entry in registry.ENTRIES for name in entry.ids()}
+    if env in known:
+        return env
+    versions = [int(name.rpartition("-v")[2]) for name in known if re.fullmatch(re.escape(env) + r"-v\d+", name)]
+    return f"{env}-v{max(versions)}" if versions else env
 
 
 def make_config(values: Mapping[str, object]) -> RunConfig:

@@ -8,7 +8,7 @@ import os
 import re
 import stat
 from collections.abc import Generator, Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import cast
 
@@ -43,6 +43,10 @@ class Status:
     score: float | None = None
     score_standard_error: float | None = None
     engine: str = ""
+    actions: str = ""
+    """The kind of the actions: discrete or box."""
+    warning: str = ""
+    """What is odd about the environment."""
     arithmetic_changed_at: int = 0
     """The generation up to which another version of clipup computed with other roundings; 0 if none did."""
 
@@ -219,8 +223,12 @@ class RunDirectory:
         if problems is not None:
             problems += wrong
         if self.is_busy():
-            return Status("running", "", status.generation, status.total_interactions, status.score)
-        return status if status.state != "running" else Status("killed", "stopped without a word", status.generation)
+            return replace(status, state="running", reason="", score_standard_error=None)
+        if status.state != "running":
+            return status
+        return Status(
+            "killed", "stopped without a word", status.generation, actions=status.actions, warning=status.warning
+        )
 
     def is_busy(self) -> bool:
         """Whether a process works on the run now."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,8 +21,10 @@ from clipup.runs.records import (
     decode_line,
     encode_clock,
     encode_line,
+    read_clock,
     read_clock_prefix,
     read_prefix,
+    read_records,
 )
 from clipup.runs.rundir import RunDirectory, Status
 
@@ -43,6 +46,8 @@ class Storage:
     """Training time so far."""
     path: Path | None = None
     """The run directory, if there is one."""
+    limits_evaluation: bool = False
+    """Whether `max_episode_steps` holds for evaluations too, because the environment has no limit of its own."""
 
     def begin(self, status: Status) -> None:
         """The run starts."""
@@ -50,6 +55,13 @@ class Storage:
     def append(self, record: Record, clock: ClockRecord) -> RecordsMark:
         """Add the lines of a generation; return how far the records reach now."""
         return RecordsMark()
+
+    def append_again(self, record: Record) -> None:
+        """Add a line about the last generation once more, which no checkpoint counts."""
+
+    def last_lines(self) -> tuple[Record, ClockRecord] | None:
+        """The lines of the generation that the run goes on from; None at its start."""
+        return None
 
     def keep_best(self, whole: Checkpoint, policy: Policy, score: float | None) -> None:
         """Write the policy of a generation that scored better than all before it."""
@@ -74,7 +86,8 @@ class DirectoryStorage(Storage):
         self._directory = directory
         self._config = config
         self._written = -1
-        self._written_at = time.monotonic()
+        # The first generation of every start is saved: a run that is killed again and again gets ahead all the same.
+        self._written_at = -math.inf
         self._lost = False
         self.checkpoint = newest_checkpoint(directory.checkpoints, self._objection, warn)
         # A policy is written after a checkpoint.
@@ -121,6 +134,19 @@ class DirectoryStorage(Storage):
         self._clock.append(line)
         return RecordsMark(self._records.size, self._records.digest)
 
+    def append_again(self, record: Record) -> None:
+        """Append the line."""
+        self._records.append(encode_line(record))
+
+    def last_lines(self) -> tuple[Record, ClockRecord] | None:
+        """The last line of each file, which the checkpoint counts."""
+        if self.checkpoint is None:
+            return None
+        records, clock = read_records(self._directory.records_path), read_clock(self._directory.clock_path)
+        if not records or not clock or records[-1].generation != self.checkpoint.generation:
+            return None
+        return records[-1], clock[-1]
+
     def keep_best(self, whole: Checkpoint, policy: Policy, score: float | None) -> None:
         """Write the best policy."""
         self._write_policy(self._directory.best_policy_path, whole, policy, score)
@@ -161,6 +187,7 @@ class DirectoryStorage(Storage):
             generation=whole.generation,
             total_interactions=whole_value(whole.counters, "total_interactions"),
             score=score,
+            max_episode_steps=config.max_episode_steps if self.limits_evaluation else None,
             trained_engine=str(whole.counters.get("engine", "")),
             simulator_version=str(whole.counters.get("simulator_version", "")),
         )

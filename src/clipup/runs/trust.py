@@ -36,6 +36,12 @@ def check_import(env: str, *, named: Collection[str], source: str) -> None:
         )
 
 
+def check_init(init: str | None, *, named: bool, source: str) -> None:
+    """Refuse a policy to start from that only the file `source` names: a file leads to no other one."""
+    if init is not None and not named:
+        raise InvalidArgument(f"{source} starts from the policy {init!r}; if that is meant, say so: --init {init}")
+
+
 def import_words(env: str) -> list[str]:
     """Return the words that let a command import the module of `env`, which a file names: ``--import MODULE``."""
     module = env.rpartition(":")[0]

@@ -17,7 +17,7 @@ from clipup.searches.pgpe import PGPE
 from clipup.searches.protocol import FloatArray, Search
 
 ScoreFunction = Callable[[FloatArray], ArrayLike]
-StopReason = Literal["generations", "target", "interrupted"]
+StopReason = Literal["generations", "target", "callback", "interrupted"]
 SearchT = TypeVar("SearchT", bound=Search)
 
 
@@ -54,7 +54,7 @@ class GenerationSummary:
     nonfinite: int
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class OptimizationResult(Generic[SearchT]):
     """Where a search ended, its history, and why it stopped.
 
@@ -69,13 +69,20 @@ class OptimizationResult(Generic[SearchT]):
     stopped: StopReason
     search: SearchT
 
+    def __repr__(self) -> str:
+        """Return one short line; the fields hold the rest."""
+        return (
+            f"OptimizationResult(best_fitness {self.best_fitness:.6g}, {len(self.center)} parameters, "
+            f"{len(self.history)} generations, stopped: {self.stopped})"
+        )
+
 
 def maximize(
     score: ScoreFunction,
     *,
     generations: int = 100,
     target: float | None = None,
-    callback: Callable[[GenerationSummary], None] | None = None,
+    callback: Callable[[GenerationSummary], bool | None] | None = None,
     **settings: Unpack[PGPEArguments],
 ) -> OptimizationResult[PGPE]:
     """Search for the parameters of highest score.
@@ -89,7 +96,7 @@ def maximize(
     target
         Stop once a candidate reaches this fitness.
     callback
-        Called with the summary of each generation, to show progress.
+        Called with the summary of each generation, to show progress; it returns True to stop the search.
     **settings
         The keyword arguments of :class:`PGPE`, without `interactions` and `population_max`. At least ``dimension=`` or
         ``center=``, and ``max_speed=``.
@@ -108,7 +115,7 @@ def minimize(
     *,
     generations: int = 100,
     target: float | None = None,
-    callback: Callable[[GenerationSummary], None] | None = None,
+    callback: Callable[[GenerationSummary], bool | None] | None = None,
     **settings: Unpack[PGPEArguments],
 ) -> OptimizationResult[PGPE]:
     """Search for the parameters of lowest score: :func:`maximize` with the sign turned, also in its results.
@@ -138,7 +145,7 @@ def optimize(
     sign: float,
     generations: int,
     target: float | None,
-    callback: Callable[[GenerationSummary], None] | None,
+    callback: Callable[[GenerationSummary], bool | None] | None,
 ) -> OptimizationResult[SearchT]:
     """Run any search to its end; a `sign` of -1 minimizes the score."""
     if not is_whole(generations) or generations < 1:
@@ -158,8 +165,14 @@ def optimize(
                 # Made again from its index: the score function may have written into the population.
                 best, best_fitness = batch.candidates(leader, leader + 1)[0], float(usable[leader])
             history.append(_summary(search, usable[np.isfinite(usable)], sign))
-            if callback is not None:
-                callback(history[-1])
+            if best_fitness == -math.inf:
+                raise InvalidFitness(
+                    f"no fitness of generation {search.generation} is a finite number, so there is nothing to follow; "
+                    "check the score function"
+                )
+            if callback is not None and callback(history[-1]) is True:
+                stopped = "callback"
+                break
             if best_fitness >= goal:
                 stopped = "target"
                 break

@@ -48,7 +48,8 @@ class Tracker(Protocol):
 
 def measurements(record: Record, clock: ClockRecord) -> dict[str, float]:
     """Every number of a generation that is known, by name; booleans as 0 and 1."""
-    values = {**dataclasses.asdict(record), **dataclasses.asdict(clock)}
+    values = {**dataclasses.asdict(record), **dataclasses.asdict(clock), **record.figures}
+    del values["figures"]
     return {name: float(value) for name, value in values.items() if value is not None and name != "generation"}
 
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Unpack
+from typing import Unpack, cast
 
 from clipup.engines import Task, registry
 from clipup.engines.compiled import named
@@ -16,22 +16,26 @@ from clipup.engines.compiled.task import ArrayTask, MujocoTask
 from clipup.engines.task import Environment
 from clipup.errors import FileFault, InvalidArgument, RunBusy, RunExists
 from clipup.executors import make_executor
+from clipup.export.policy import PolicyTask, encode_policy
+from clipup.files import write_output
 from clipup.policies import Policy
 from clipup.runs import rundir
 from clipup.runs.config import CHANGEABLE, RunConfig, check_name, differences
 from clipup.runs.keywords import RunChanges, RunSettings
 from clipup.runs.records import Record, read_records
-from clipup.runs.resolve import resolve
+from clipup.runs.resolve import parse_flag, resolve
 from clipup.runs.rundir import RunDirectory
 from clipup.runs.storage import DirectoryStorage, Storage
 from clipup.runs.trust import check_cluster, check_import, trusted_execution
 from clipup.tracking import Tracker, make_trackers
+from clipup.training.callbacks import Callback
 from clipup.training.setup import make_search, make_task
 from clipup.training.signals import EXIT_CODES, Interruption
-from clipup.training.trainer import Trainer
+from clipup.training.trainer import Trainer, target_score
+from clipup.training.warm_start import read_start
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TrainingResult:
     """What a run came to."""
 
@@ -48,6 +52,32 @@ class TrainingResult:
     records: tuple[Record, ...]
     path: Path | None
     config: RunConfig
+
+    def __repr__(self) -> str:
+        """Return one short line; the fields hold the rest."""
+        error = "" if self.score_standard_error is None else f" ± {self.score_standard_error:.2f}"
+        score = "no score" if self.score is None else f"score {self.score:.2f}{error}"
+        place = "" if self.path is None else f", in {self.path}"
+        return (
+            f"TrainingResult({self.config.env}: {score}, generation {self.generation}, "
+            f"{self.total_interactions} interactions, {self.state}: {self.reason}{place})"
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the policy and its task into a file that ``clipup evaluate`` and `clipup.load_policy` read."""
+        config = self.config
+        task = PolicyTask(
+            env=config.env,
+            env_options=config.env_options,
+            engine=config.engine,
+            rescale_actions=config.rescale_actions,
+            generation=self.generation,
+            total_interactions=self.total_interactions,
+            score=self.score,
+            trained_engine=config.engine,
+            max_episode_steps=config.max_episode_steps,
+        )
+        write_output(Path(path), encode_policy(self.policy, task))
 
 
 class RunInterrupted(KeyboardInterrupt):
@@ -68,6 +98,7 @@ def train(
     imports: Collection[str] = (),
     progress: bool = False,
     trackers: Sequence[Tracker] = (),
+    callbacks: Sequence[Callback] = (),
     **settings: Unpack[RunSettings],
 ) -> TrainingResult:
     """Train a policy and return it.
@@ -92,6 +123,10 @@ def train(
         Whether progress is shown on standard error.
     trackers
         Objects that are told about the run as it goes (`clipup.tracking.Tracker`).
+    callbacks
+        Functions (or objects that can be called) that get a `clipup.training.callbacks.Progress` after each
+        generation. One that returns True stops the run after it. One that returns numbers by name adds them to the
+        record. An error in one ends the run, with everything saved.
     settings
         Any field of `clipup.runs.config.RunConfig`: ``max_speed=0.1, generations=100``.
 
@@ -101,22 +136,31 @@ def train(
     """
     maker, name = _environment(env)
     given: dict[str, object] = dict(settings)
+    if isinstance(given.get("generations"), str):
+        given["generations"] = parse_flag("generations", str(given["generations"]))
+    if given.get("init") is not None:
+        given["init"] = os.fspath(cast("str | os.PathLike[str]", given["init"]))
     if name is not None:
         given["env"] = name
     if run == "":
         raise InvalidArgument("run needs the name of a directory, got nothing")
     resolved, _ = resolve(given, file=config, preset=preset, imports=imports)
     told = [*trackers, *_displays(progress)]
+    if maker is None and env is not None and env != resolved.env:
+        for tracker in told:
+            tracker.message(f"{env}: training on {resolved.env}")
     tried: Path | None = None
     while run is True:
         path = rundir.next_free(Path("runs"), resolved.env)
         try:
-            return start(resolved, RunDirectory(path), trackers=told, maker=maker, typed=given)
+            return start(resolved, RunDirectory(path), trackers=told, maker=maker, typed=given, callbacks=callbacks)
         except (RunExists, RunBusy):
             if path == tried:
                 raise
             tried = path  # another run took the name since it was found free; the next number is looked for
-    return start(resolved, RunDirectory(run) if run else None, trackers=told, maker=maker, typed=given)
+    return start(
+        resolved, RunDirectory(run) if run else None, trackers=told, maker=maker, typed=given, callbacks=callbacks
+    )
 
 
 def resume(
@@ -127,6 +171,7 @@ def resume(
     more_generations: int | None = None,
     progress: bool = False,
     trackers: Sequence[Tracker] = (),
+    callbacks: Sequence[Callback] = (),
     **changes: Unpack[RunChanges],
 ) -> TrainingResult:
     """Go on with a run from its newest checkpoint, to the same bits as if it had never stopped.
@@ -141,7 +186,7 @@ def resume(
         Modules that the run's environment may import.
     more_generations
         Raises the limit by this many generations.
-    progress, trackers
+    progress, trackers, callbacks
         As for `clipup.train`.
     changes
         Settings that leave what was done so far as it is: the limits (``generations=…``) and those of execution.
@@ -150,6 +195,12 @@ def resume(
     before = directory.read_config()
     made = directory.newest_generation()
     given: dict[str, object] = dict(changes)
+    text = given.get("generations")
+    if isinstance(text, str) and text.startswith("+") and text[1:].isdecimal() and more_generations is None:
+        more_generations = int(text[1:])
+        del given["generations"]
+    elif isinstance(text, str):
+        given["generations"] = parse_flag("generations", text)
     if more_generations is not None:
         if "generations" in given or more_generations < 0:
             raise InvalidArgument("give either generations or more_generations, which is at least 0")
@@ -165,7 +216,9 @@ def resume(
         check_import(config.env, named=imports, source=str(directory.config_path))
     check_cluster(config.cluster, named="cluster" in given, source=str(directory.config_path))
     maker, _ = _environment(env)
-    return proceed(config, directory, trackers=[*trackers, *_displays(progress)], maker=maker, typed=given)
+    return proceed(
+        config, directory, trackers=[*trackers, *_displays(progress)], maker=maker, typed=given, callbacks=callbacks
+    )
 
 
 def _environment(env: str | Environment | None) -> tuple[Environment | None, str | None]:
@@ -189,6 +242,7 @@ def start(
     trackers: Sequence[Tracker] = (),
     maker: Environment | None = None,
     typed: Collection[str] | None = None,
+    callbacks: Sequence[Callback] = (),
 ) -> TrainingResult:
     """Run a configuration from its beginning, in a new directory or in none.
 
@@ -203,7 +257,7 @@ def start(
         directory.create(config)
         return DirectoryStorage(directory, config, _warner(trackers))
 
-    return _run(config, directory, store, trackers, maker, typed)
+    return _run(config, directory, store, trackers, maker, typed, callbacks)
 
 
 def proceed(
@@ -213,6 +267,7 @@ def proceed(
     trackers: Sequence[Tracker] = (),
     maker: Environment | None = None,
     typed: Collection[str] | None = None,
+    callbacks: Sequence[Callback] = (),
 ) -> TrainingResult:
     """Go on with the run in `directory`. Its settings may differ from `config` in limits and execution only.
 
@@ -230,9 +285,8 @@ def proceed(
             directory.write_config(config)
         return storage
 
-    return _run(
-        config, directory, store, trackers, maker, typed=typed, engine=engine_of(directory, make_task(config, maker))
-    )
+    engine = engine_of(directory, make_task(config, maker))
+    return _run(config, directory, store, trackers, maker, typed, callbacks, engine)
 
 
 def engine_of(directory: RunDirectory, task: Task) -> str:
@@ -253,6 +307,7 @@ def _run(
     trackers: Sequence[Tracker],
     maker: Environment | None,
     typed: Collection[str] | None = None,
+    callbacks: Sequence[Callback] = (),
     engine: str | None = None,
 ) -> TrainingResult:
     path = directory.path if directory is not None else None
@@ -271,8 +326,12 @@ def _run(
     # Every mistake in the configuration is found before anything is written.
     with Interruption() as interruption:  # until everything is closed: a late signal must not disturb that
         try:
-            search = make_search(config, executor.description.network.parameter_count)
-            trainer = Trainer(config, search, executor, store(), everyone, interruption)
+            network = executor.description.network
+            search = make_search(config, network.parameter_count)
+            begun = directory is not None and directory.newest_generation() > 0
+            initial = read_start(config.init, network) if config.init is not None and not begun else None
+            target_score(config, executor.description.engine)
+            trainer = Trainer(config, search, executor, store(), everyone, interruption, callbacks, initial)
             status = trainer.run()
         finally:
             try:
@@ -282,7 +341,8 @@ def _run(
                     directory.close()
     records = tuple(trainer.records) if directory is None else tuple(read_records(directory.records_path))
     outcome = dataclasses.asdict(status)
-    del outcome["engine"], outcome["arithmetic_changed_at"]
+    for name in ("engine", "actions", "warning", "arithmetic_changed_at"):
+        del outcome[name]
     result = TrainingResult(policy=trainer.policy, records=records, path=path, config=config, **outcome)
     if interruption.signal is not None and status.state == "interrupted":
         raise RunInterrupted(result, EXIT_CODES[interruption.signal])

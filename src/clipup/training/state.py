@@ -51,6 +51,8 @@ class TrainingState:
     """The score of this generation, where it was evaluated."""
     records: RecordsMark = field(default_factory=RecordsMark)
     """The records that belong to it."""
+    stale: int = 0
+    """Evaluations since the best one."""
 
     @classmethod
     def at_start(cls, search: Search, normalizer: Normalizer | None) -> TrainingState:
@@ -80,6 +82,7 @@ class TrainingState:
             state_value(counters, "best_score"),
             None if math.isnan(mean) else Score(mean, None if math.isnan(error) else error),
             RecordsMark(whole_value(counters, "records_size"), str(counters.get("records_sha256", ""))),
+            whole_value(counters, "stale") if "stale" in counters else 0,
         )
 
     def after(
@@ -95,6 +98,7 @@ class TrainingState:
             score.mean if score is not None and score.mean > self.best_score else self.best_score,
             score,
             records,
+            self.stale if score is None else 0 if score.mean > self.best_score else self.stale + 1,
         )
 
     def checkpoint(self, words: Mapping[str, int | str]) -> Checkpoint:
@@ -109,6 +113,7 @@ class TrainingState:
             "score_standard_error": math.nan if error is None else error,
             "records_size": self.records.size,
             "records_sha256": self.records.digest,
+            "stale": self.stale,
             **words,
         }
         return Checkpoint(self.generation, self.search, self.normalizer, counters)

@@ -7,12 +7,14 @@ import json
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from clipup.engines import Outcomes
-from clipup.errors import FileFault
+from clipup.engines import EngineDescription, Outcomes
+from clipup.errors import FileFault, InvalidArgument
 from clipup.executors import Executor
+from clipup.export.policy import PolicyTask
 from clipup.policies import Normalizer, Policy, Statistics
 from clipup.runs.checkpoint import Checkpoint, whole_value
 from clipup.runs.config import RunConfig, identity
@@ -21,8 +23,10 @@ from clipup.runs.rundir import Status
 from clipup.runs.storage import Storage
 from clipup.searches import Search
 from clipup.tracking import RunInfo, Tracker, Trackers
+from clipup.training.callbacks import Callback, Progress, call_all
 from clipup.training.signals import Interrupted, Interruption
 from clipup.training.state import Score, TrainingState
+from clipup.training.warm_start import start_from
 
 ARITHMETIC = 2
 """Version of the roundings: 1 was BLAS's, in version 0.1; 2 is the same on any processor."""
@@ -45,18 +49,29 @@ class Trainer:
         storage: Storage,
         trackers: Sequence[Tracker] = (),
         interruption: Interruption | None = None,
+        callbacks: Sequence[Callback] = (),
+        start: tuple[Policy, PolicyTask] | None = None,
     ) -> None:
-        """Set up at the start, or where the storage's checkpoint stands. `search` is at its start."""
+        """Set up at the start, or where the storage's checkpoint stands. `search` is at its start.
+
+        `start` is the policy that a new run starts from.
+        """
         self.config = config
         self.records: list[Record] = []
         self._search = search
         self._executor = executor
         self._engine, self._network = executor.description.engine, executor.description.network
         self._storage = storage
+        storage.limits_evaluation = not self._engine.own_limit
         self._trackers = Trackers(trackers)
         self._interruption = interruption or Interruption()
         self._normalizer = Normalizer(self._network.observation_size) if config.normalize else None
+        if start is not None and storage.checkpoint is None:
+            start_from(*start, search, self._normalizer)
         self._state = TrainingState.at_start(search, self._normalizer)
+        self._callbacks = tuple(callbacks)
+        self._called_off = False
+        self._target = target_score(config, self._engine)
         self._notes: list[str] = []
         self._arithmetic_changed_at = 0
         if storage.checkpoint is not None:
@@ -64,6 +79,7 @@ class Trainer:
             self._compare_arithmetic(storage.checkpoint)
             self._state = TrainingState.loaded(storage.checkpoint, search, self._normalizer)
         self._seconds = storage.seconds
+        self._last = storage.last_lines()
 
     @property
     def generation(self) -> int:
@@ -83,7 +99,7 @@ class Trainer:
         status = self._status("failed", "an error")
         try:
             self._trackers.begin(info)
-            for text in self._notes:
+            for text in (*self._notes, *(f"warning: {text}" for text in self._executor.description.notes)):
                 self._trackers.message(text)
             self._storage.begin(self._status("running", ""))
             status = self._train()
@@ -107,11 +123,27 @@ class Trainer:
                 self._generation()
             score = self._state.score
             if score is None and self.generation:
-                score = self._evaluate_center(self._state.statistics)
+                score = self._final_evaluation()
         except Interrupted:
             number = self._interruption.signal
             return self._status("interrupted", number.name if number is not None else "stopped")
         return self._status("finished", reason, score)
+
+    def _final_evaluation(self) -> Score:
+        """Evaluate the center where no evaluation was due, and record it.
+
+        The record of the last generation is written once more, with the score; of two lines about a generation, the
+        later one counts. The checkpoint does not count it. So a run that is given more generations drops it, and has
+        the records of one that never stopped.
+        """
+        score = self._evaluate_center(self._state.statistics)
+        if self._last is not None:
+            record, clock = self._last
+            record = replace(record, score=score.mean, score_standard_error=score.standard_error)
+            self._storage.append_again(record)
+            self.records[-1:] = [record]
+            self._trackers.generation(record, clock)
+        return score
 
     def _reason_to_stop(self) -> str | None:
         config, state = self.config, self._state
@@ -123,9 +155,11 @@ class Trainer:
             return f"{config.total_interactions} interactions"
         if config.time_limit is not None and self._seconds >= config.time_limit:
             return f"{config.time_limit:g} seconds"
-        if config.target_score is not None and state.score is not None and state.score.mean >= config.target_score:
-            return f"score {config.target_score:g}"
-        return None
+        if self._target is not None and state.score is not None and state.score.mean >= self._target:
+            return f"score {self._target:g}"
+        if config.patience is not None and state.stale >= config.patience:
+            return f"no better score in {state.stale} evaluations"
+        return "a callback" if self._called_off else None
 
     def _generation(self) -> None:
         started = time.monotonic()
@@ -138,6 +172,11 @@ class Trainer:
         due = every > 0 and self._search.generation % every == 0
         score = self._evaluate_center(statistics) if due else None
         record = self._record(outcomes, score)
+        if self._callbacks:
+            policy = Policy(self._network, self._search.center, statistics, self._engine.actions)
+            progress = Progress(record, self.config, self._storage.path, policy)
+            self._called_off, figures = call_all(self._callbacks, progress)
+            record = replace(record, figures=figures)
         elapsed = time.monotonic() - started
         self._seconds += elapsed
         speed = record.interactions / max(elapsed, 1e-9)
@@ -145,6 +184,7 @@ class Trainer:
         records = self._storage.append(record, clock)
         self._commit(self._state.after(self._search, self._normalizer, record, score, records))
         self.records.append(record)
+        self._last = (record, clock)
         self._trackers.generation(record, clock)
 
     def _commit(self, state: TrainingState) -> None:
@@ -262,8 +302,21 @@ class Trainer:
             score=_finite_or_none(score.mean if score else None),
             score_standard_error=_finite_or_none(score.standard_error if score else None),
             engine=self._engine.name,
+            actions=self._engine.actions.kind,
+            warning="; ".join(self._executor.description.notes),
             arithmetic_changed_at=self._arithmetic_changed_at,
         )
+
+
+def target_score(config: RunConfig, engine: EngineDescription) -> float | None:
+    """The score that ends a run, if any does; ``stop = "solved"`` is refused where no score is called solved."""
+    if config.stop is None or config.target_score is not None:
+        return config.target_score
+    if engine.solved_score is None:
+        raise InvalidArgument(
+            f"{config.env} is registered without a score that counts as solved; give one: --target-score X"
+        )
+    return engine.solved_score
 
 
 def _finite_or_none(value: float | None) -> float | None:

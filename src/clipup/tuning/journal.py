@@ -11,6 +11,7 @@ import importlib
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -32,8 +33,17 @@ EXTRA_RANGES: Mapping[str, tuple[float, float]] = {"radius_factor": (10.0, 20.0)
 class Journal:
     """One Optuna study, stored as a file of JSON lines."""
 
-    def __init__(self, path: Path, *, seed: int, low: float, high: float, extra: Sequence[str] = ()) -> None:
-        """Open the study at `path`, or create it."""
+    def __init__(
+        self,
+        path: Path,
+        *,
+        seed: int,
+        low: float,
+        high: float,
+        extra: Sequence[str] = (),
+        setting: str = "max_speed",
+    ) -> None:
+        """Open the study at `path`, or create it. `setting` is searched from `low` to `high`, `extra` at its best."""
         self._optuna = load_optuna()
         self._optuna.logging.set_verbosity(self._optuna.logging.WARNING)
         journal: Any = importlib.import_module("optuna.storages.journal")
@@ -53,9 +63,11 @@ class Journal:
         self._seed = seed
         real = self._optuna.distributions.FloatDistribution
         # Wide enough for values beyond the ends of the range, which the search may try.
-        self._distributions = {"max_speed": real(low / 1e3, high * 1e3, log=True)}
+        self._setting = setting
+        self._distributions = {setting: real(low / 1e3, high * 1e3, log=True)}
+        self._population = real(1.0, 1e9)
         # In a fixed order, because the sampler draws one setting after the other.
-        self._extra = {name: real(*ends) for name, ends in EXTRA_RANGES.items() if name in extra}
+        self._extra = {name: real(*ends) for name, ends in EXTRA_RANGES.items() if name in extra and name != setting}
         self._ended: set[tuple[Point, int]] = set()
         self._trials: dict[tuple[Point, int], Any] = {}
         state = self._optuna.trial.TrialState
@@ -94,24 +106,24 @@ class Journal:
         same answer again. The answer is also stored, because another version of Optuna may give another. Answers for
         different sets of further settings are stored separately.
         """
-        names = {"max_speed", *self._extra}
+        names, value = {self._setting, *self._extra}, point.value(self._setting)
         asked = [
             trial
             for trial in self._study.get_trials(deepcopy=False)
-            if trial.user_attrs.get("suggestion") == [point.max_speed, number] and set(trial.params) == names
+            if trial.user_attrs.get("suggestion") == [value, number] and set(trial.params) == names
         ]
         if asked:
             params = asked[-1].params
         else:
-            params = {"max_speed": point.max_speed, **self._sample(number)}
+            params = {self._setting: value, **self._sample(number)}
             noted = self._optuna.trial.create_trial(
                 state=self._optuna.trial.TrialState.PRUNED,
                 params=params,
                 distributions={**self._distributions, **self._extra},
-                user_attrs={"suggestion": [point.max_speed, number]},
+                user_attrs={"suggestion": [value, number]},
             )
             self._study.add_trial(noted)
-        return Point(point.max_speed, **{name: float(f"{params[name]:.3g}") for name in self._extra})
+        return replace(point, **{name: float(f"{params[name]:.3g}") for name in self._extra})  # pyright: ignore
 
     def _sample(self, number: int) -> dict[str, float]:
         seed = int(np.random.SeedSequence([self._seed, number]).generate_state(1)[0])
@@ -135,7 +147,8 @@ class Journal:
     def _begin(self, point: Point, seed: int) -> Any:
         params = point.settings()
         self._study.enqueue_trial(params, user_attrs={"seed": seed})
-        wanted = {**self._distributions, **{name: self._extra[name] for name in params if name in self._extra}}
+        known = {**self._extra, "population": self._population}
+        wanted = {**self._distributions, **{name: known[name] for name in params if name in known}}
         trial = self._study.ask(wanted)
         self._trials[point, seed] = trial
         return trial

@@ -1,5 +1,11 @@
 """The search for `max_speed`: which runs to make, and how long. Bad trials are stopped early.
 
+Where `max_speed` cannot matter (`clipup.diagnosis.scale`), the same search is made for `radius_factor`, the radius over
+the longest step.
+
+0. *Difference.* Try the lowest, the middle and the highest value. If three whole runs score the same, the setting makes
+   no difference, and the search ends.
+
 1. *Scan.* Try values spread geometrically over the range, one seed each. All get half a run, the best three of eight a
    whole one. If the best is clearly at an end of the range, extend the range. (Half a run, because scores mislead
    sooner: on LunarLanderContinuous-v3 after a fifth of a run, values a hundred times too small lead.)
@@ -13,8 +19,8 @@ interruption is therefore the same search again: finished trials are looked up, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Protocol
 
 from clipup.errors import InvalidArgument
@@ -33,18 +39,27 @@ CLEARLY = 0.02
 where any small step works (or where doing nothing pays best at first), going further out does not help."""
 
 
-@dataclass(frozen=True, order=True)
-class Point:
-    """Values of the searched settings. None: the setting follows from max_speed as usual."""
+RANGES: Mapping[str, tuple[float, float]] = {"max_speed": (0.003, 10.0), "radius_factor": (1.5, 150.0)}
+"""The settings that can be searched first, with the range that is searched unless another is given."""
 
-    max_speed: float
+
+@dataclass(frozen=True)
+class Point:
+    """Values of the searched settings. None: the setting is as in the configuration, or follows from max_speed."""
+
+    max_speed: float | None = None
     radius_factor: float | None = None
     step_ratio: float | None = None
+    population: int | None = None
 
     def settings(self) -> dict[str, float]:
         """The searched settings by name."""
-        named = {"max_speed": self.max_speed, "radius_factor": self.radius_factor, "step_ratio": self.step_ratio}
+        named = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         return {name: value for name, value in named.items() if value is not None}
+
+    def value(self, setting: str) -> float:
+        """The value of a setting that the point has."""
+        return self.settings()[setting]
 
     def __str__(self) -> str:
         return ", ".join(f"{name} {value:g}" for name, value in self.settings().items())
@@ -92,14 +107,18 @@ class Standing:
 class TuningSettings:
     """The range to search, and what it may cost."""
 
-    low: float = 0.003
-    high: float = 10.0
+    low: float = RANGES["max_speed"][0]
+    high: float = RANGES["max_speed"][1]
     points: int = 8
     budget: float = 20.0
     extra: int = 4
     """Trials of the further settings, if they are searched."""
+    setting: str = "max_speed"
+    """The setting that is searched first: one of `RANGES`."""
 
     def __post_init__(self) -> None:
+        if self.setting not in RANGES:
+            raise InvalidArgument(f"the setting must be one of {', '.join(RANGES)}, got {self.setting!r}")
         if not (0 < self.low < self.high < math.inf):
             raise InvalidArgument(f"the range must satisfy 0 < low < high, got {self.low:g} to {self.high:g}")
         if self.points < 3:
@@ -149,29 +168,35 @@ def search_max_speed(
 
     extra = 0 if suggest is None else settings.extra
     step = (settings.high / settings.low) ** (1 / (settings.points - 1))
-    grid = [Point(_round(settings.low * step**number)) for number in range(settings.points)]
+
+    def at(value: float) -> Point:
+        return Point(**{settings.setting: _round(value)})  # pyright: ignore[reportArgumentType]  (a float setting)
+
+    grid = [at(settings.low * step**number) for number in range(settings.points)]
     race = _Race(evaluator, settings.budget)
     foresee(planned_cost(settings, with_extra=extra > 0))
+    if race.no_difference([grid[0], grid[len(grid) // 2], grid[-1]]):
+        return [Standing(point, (race.values[point][WHOLE],)) for point in race.complete()]
     race.run(grid)
     for _ in range(EXTENSIONS):
         best = race.best()
-        tried = sorted(point.max_speed for point in race.values)
-        outward = {tried[0]: 1 / step, tried[-1]: step}.get(best.max_speed)
+        tried = sorted(point.value(settings.setting) for point in race.values)
+        outward = {tried[0]: 1 / step, tried[-1]: step}.get(best.value(settings.setting))
         if outward is None or not race.leads_clearly(best):
             break
         foresee(WHOLE + REFINEMENTS + extra + _finalists_cost())
-        race.run([Point(_round(best.max_speed * outward))])
+        race.run([at(best.value(settings.setting) * outward)])
     best = race.best()
     foresee(REFINEMENTS + extra + _finalists_cost())
     # The neighbours of the best are probably good, and half a run cannot tell them apart.
-    race.run_whole([Point(_round(best.max_speed / math.sqrt(step))), Point(_round(best.max_speed * math.sqrt(step)))])
+    race.run_whole([at(best.value(settings.setting) * factor) for factor in (1 / math.sqrt(step), math.sqrt(step))])
     if suggest is not None:
         best = race.best()
         for number in range(extra):
             foresee(extra - number + _finalists_cost())
             race.run([suggest(best, number)])
     foresee(_finalists_cost(len(race.complete())))
-    return _finalists(evaluator, settings, race)
+    return _finalists(evaluator, settings, race, foresee)
 
 
 class _Race:
@@ -184,11 +209,21 @@ class _Race:
 
     def run(self, points: Sequence[Point]) -> None:
         """Run new points for half a run, and to the end those that are among the best so far."""
-        fresh = [point for point in points if point not in self.values]
-        for point in fresh:
-            self._advance(point, SCAN_SHARE)
-        for point in self._ahead(fresh):
+        for point in points:
+            if point not in self.values:
+                self._advance(point, SCAN_SHARE)
+        for point in self._ahead(points):
             self._advance(point, WHOLE)
+
+    def no_difference(self, points: Sequence[Point]) -> bool:
+        """Whether whole runs of these points have equal values; the points are run as far as it takes to know."""
+        for share in (SCAN_SHARE, WHOLE):
+            for point in points:
+                self._advance(point, share)
+            found = [self.values.get(point, {}).get(share, -math.inf) for point in points]
+            if not all(math.isfinite(value) and math.isclose(value, found[0], rel_tol=1e-12) for value in found):
+                return False
+        return True
 
     def run_whole(self, points: Sequence[Point]) -> None:
         """Run points to the end, however they do on the way."""
@@ -231,7 +266,9 @@ class _Race:
         return [point for point in points if self.values.get(point, {}).get(SCAN_SHARE, -math.inf) >= bar]
 
 
-def _finalists(evaluator: TrialEvaluator, settings: TuningSettings, race: _Race) -> list[Standing]:
+def _finalists(
+    evaluator: TrialEvaluator, settings: TuningSettings, race: _Race, foresee: Callable[[float], None]
+) -> list[Standing]:
     standings = [Standing(point, (race.values[point][WHOLE],)) for point in race.complete()]
     if not standings:
         raise InvalidArgument("no trial was run to its end: every run failed, or the budget is too small")
@@ -239,15 +276,40 @@ def _finalists(evaluator: TrialEvaluator, settings: TuningSettings, race: _Race)
         # One more seed for all of them or for none: standings are sorted by their number of seeds first.
         for seed in range(1, seeds):
             places = [place for place in range(min(count, len(standings))) if len(standings[place].values) == seed]
-            cost = sum(evaluator.cost(standings[place].point, seed, WHOLE) for place in places)
-            if evaluator.spent() + cost > settings.budget + 1e-9:
+            if not _add_seed(evaluator, settings, standings, places, seed):
                 break
-            for place in places:
-                value = evaluator.value(standings[place].point, seed, WHOLE)
-                standings[place] = replace(standings[place], values=(*standings[place].values, value))
-        # A mean over more seeds is better evidence, unless a run failed.
-        standings.sort(key=lambda standing: (standing.mean == -math.inf, -len(standing.values), -standing.mean))
+        _sort(standings)
+    # The first value that was dropped after one seed gets its seeds too, if luck alone may be why it lost.
+    best = standings[0]
+    place = next((place for place, standing in enumerate(standings) if len(standing.values) == 1), 0)
+    luck = best.standard_error * math.sqrt(len(best.values))
+    if place and standings[place].mean + luck > best.mean:
+        for seed in range(1, len(best.values)):
+            if seed < FINALISTS[0][1] or standings[place].mean >= best.mean:
+                foresee(max(1, FINALISTS[0][1] - seed))
+                _add_seed(evaluator, settings, standings, [place], seed)
+    _sort(standings)
     return standings
+
+
+def _add_seed(
+    evaluator: TrialEvaluator, settings: TuningSettings, standings: list[Standing], places: Sequence[int], seed: int
+) -> bool:
+    """Run one more seed of each of these standings; False, and none is run, where the budget does not allow it."""
+    cost = sum(evaluator.cost(standings[place].point, seed, WHOLE) for place in places)
+    if evaluator.spent() + cost > settings.budget + 1e-9:
+        return False
+    for place in places:
+        if len(standings[place].values) != seed:
+            continue  # the budget did not allow the seed before
+        value = evaluator.value(standings[place].point, seed, WHOLE)
+        standings[place] = replace(standings[place], values=(*standings[place].values, value))
+    return True
+
+
+def _sort(standings: list[Standing]) -> None:
+    """Best first. A mean over more seeds is better evidence, unless a run failed."""
+    standings.sort(key=lambda standing: (standing.mean == -math.inf, -len(standing.values), -standing.mean))
 
 
 def _promoted(count: int) -> int:

@@ -71,7 +71,7 @@ class TrialRuns:
 
     def value(self, point: Point, seed: int, share: float) -> float:
         """The run's value after that share of its generations."""
-        generation = max(1, round(share * self._generations))
+        generation = max(1, round(share * self.generations(point)))
         path = self.path(point, seed)
         before = self._shares.get((point, seed), 0.0)
         records = _known(path)
@@ -87,6 +87,12 @@ class TrialRuns:
         pace = self._seconds / done if done else math.nan
         self._report(TrialProgress(point, seed, share, value, self.spent(), self._planned, pace))
         return value
+
+    def generations(self, point: Point) -> int:
+        """The length of a whole run: with another population, the one with as many candidates in all."""
+        if point.population is None:
+            return self._generations
+        return max(2, round(self._generations * self._config.population / point.population))
 
     def records(self, point: Point, seed: int) -> list[Record]:
         """The records of a trial's run."""
@@ -115,10 +121,12 @@ class _Counter(Tracker):
     """Counts trained generations, including those that a resumed run repeats."""
 
     generations = 0
+    _last = 0
 
     def generation(self, record: Record, clock: ClockRecord) -> None:
-        """One more."""
-        self.generations += 1
+        """One more, unless it is told of the last one again with its final evaluation."""
+        self.generations += record.generation != self._last
+        self._last = record.generation
 
 
 def run_value(records: list[Record], generation: int) -> float:

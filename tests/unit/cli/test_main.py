@@ -125,12 +125,29 @@ def test_environments_are_listed_with_their_engines(capsys):
     rows = {row["env"]: row for row in json.loads(capsys.readouterr().out)["envs"]}
     assert rows["Walker2d-v4"] == {
         "env": "Walker2d-v4", "engine": "compiled", "engines": ["compiled", "envpool", "gymnasium"],
-        "preset": "walker2d", "note": None,
+        "preset": "walker2d", "observation": "17 numbers", "action": "6 numbers", "refusal": None, "note": None,
     }  # fmt: skip
+    assert "Walker2d-v2" not in rows
     assert main(["envs", "humanoid-v4"]) == 0
     assert "note: the last 84 inputs of Humanoid-v4 are contact forces" in capsys.readouterr().out
     assert main(["envs", "bullet"]) == 0
     assert "gymnasium" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("pattern", "listed", "refused"),
+    [("walker2d-v?", "Walker2d-v4", "Walker2d-v2"), ("MyoHandAirplaneF*", "MyoHandAirplaneFixed-v0", "")],
+)
+def test_only_what_can_be_trained_on_is_listed_unless_all_is_asked_for(
+    capsys: pytest.CaptureFixture[str], pattern: str, listed: str, refused: str
+) -> None:
+    assert main(["envs", pattern]) == 0
+    short = capsys.readouterr().out
+    assert main(["envs", pattern, "--all"]) == 0
+    whole = capsys.readouterr().out
+    assert listed in short and listed in whole
+    assert not refused or (f"{refused} " not in short and f"{refused} " in whole and "--all says why" in short)
+    assert ("starts the same whatever the seed" in short) is ("Myo" in listed)
 
 
 def test_a_file_never_causes_an_import(tmp_path, capsys, monkeypatch):

@@ -43,7 +43,8 @@ def test_evaluation_takes_the_environments_own_reward_and_length() -> None:
         episode_seeds="shared",
         rescale_actions=True,
     )
-    assert task.for_evaluation() == Task("X-v0", {"gravity": 3}, engine="gymnasium", rescale_actions=True)
+    own = Task("X-v0", {"gravity": 3}, engine="gymnasium", rescale_actions=True, fallback_steps=200)
+    assert task.for_evaluation() == own
 
 
 def test_the_callers_options_are_copied() -> None:

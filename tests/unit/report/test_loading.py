@@ -206,7 +206,7 @@ def test_what_nobody_thought_of_becomes_a_problem_of_its_run(
     broken = write_run(tmp_path / "a", generations=19)
     write_run(tmp_path / "b")
 
-    def fail(records: tuple[object, ...], config: object) -> list[Finding]:
+    def fail(records: tuple[object, ...], config: object, actions: str) -> list[Finding]:
         if len(records) == 19:
             raise ZeroDivisionError("a surprise")
         return []

@@ -1,4 +1,5 @@
 import dataclasses
+import os
 import typing
 
 import pytest
@@ -23,10 +24,13 @@ def search_of(config: RunConfig, dimension: int) -> PGPE:
 
 def test_the_typed_keywords_are_the_fields_of_the_configuration_with_their_types():
     fields = typing.get_type_hints(RunConfig)
+    # These take more than a configuration holds: "+3", a path, and None for a new seed.
+    wider = {"generations": str, "init": os.PathLike[str], "seed": type(None)}
+    fields |= {name: fields[name] | kind for name, kind in wider.items()}
     assert typing.get_type_hints(RunSettings) == {name: kind for name, kind in fields.items() if name != "env"}
     assert set(typing.get_type_hints(RunChanges)) == CHANGEABLE
     assert {
-        *("generations", "total_interactions", "time_limit", "target_score"),
+        *("generations", "total_interactions", "time_limit", "target_score", "stop", "patience"),
         *("workers", "cluster", "episode_timeout", "checkpoint_seconds", "keep_checkpoints"),
         *("tensorboard", "wandb", "mlflow"),
     } == CHANGEABLE

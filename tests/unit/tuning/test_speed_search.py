@@ -233,3 +233,40 @@ def test_what_is_left_counts_the_further_settings() -> None:
 def test_the_plan_fits_its_default_budget() -> None:
     assert scan_cost(8) == pytest.approx(8 * 0.5 + 3 * 0.5)
     assert 10 < planned_cost(TuningSettings(), with_extra=True) <= 20
+
+
+def test_values_that_make_no_difference_are_noticed_within_three_runs() -> None:
+    runs = MadeUp(lambda speed, share: -200.0)
+    standings = search_max_speed(runs, TuningSettings())
+    assert runs.spent() <= 3 and {standing.values for standing in standings} == {(-200.0,)}
+
+
+def test_values_that_differ_only_at_the_end_of_a_run_are_searched_as_usual() -> None:
+    runs = MadeUp(lambda speed, share: hill(0.1)(speed, share) if share == 1 else 0.0)
+    assert hill(0.1)(search_max_speed(runs, TuningSettings())[0].point.value("max_speed"), 1.0) >= 95
+
+
+def test_another_setting_can_be_searched_first() -> None:
+    class Ratio(MadeUp):
+        def value(self, point: Point, seed: int, share: float) -> float:
+            self.shares[point, seed] = max(share, self.shares.get((point, seed), 0.0))
+            assert point.max_speed is None and point.radius_factor is not None
+            return hill(15.0)(point.radius_factor, share)
+
+    found = search_max_speed(Ratio(hill(1.0)), TuningSettings(low=1.5, high=150.0, setting="radius_factor"))[0]
+    assert found.point.radius_factor is not None and 8 < found.point.radius_factor < 30
+
+
+def test_a_close_runner_up_with_one_seed_gets_its_seeds_before_it_is_dropped() -> None:
+    """All values are about as good: no one seed can tell them apart."""
+
+    class Unlucky(MadeUp):
+        def value(self, point: Point, seed: int, share: float) -> float:
+            super().value(point, seed, share)
+            return 100.0 - abs(math.log10(point.value("max_speed"))) - (0, 9, 5, 1, 3)[seed]
+
+    grid = TuningSettings(budget=40)
+    runs = Unlucky(hill(1.0))
+    standings = search_max_speed(runs, grid)
+    seeds = {standing.point.value("max_speed"): len(standing.values) for standing in standings}
+    assert sum(count >= 3 for count in seeds.values()) == 4

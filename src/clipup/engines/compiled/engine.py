@@ -13,7 +13,7 @@ from clipup.engines.compiled import NAME, episode, simulators, words
 from clipup.engines.compiled.episode import Job
 from clipup.engines.compiled.task import CompiledTask, MujocoTask
 from clipup.engines.outcomes import Failure, Outcomes
-from clipup.engines.protocol import Engine, EngineDescription, library_version
+from clipup.engines.protocol import Engine, EngineDescription, library_version, registered_score
 from clipup.engines.rollout import Rollout, takes_rollout
 from clipup.engines.seeding import seed_indices, seed_words, uint32
 from clipup.engines.task import Task
@@ -55,7 +55,10 @@ class CompiledEngine(Engine):
         actions = self._simulators.actions
         if task.rescale_actions:
             actions = replace(actions, rescale=True)
-        self.description = EngineDescription(NAME, version, reason, compiled.observation_size, actions)
+        solved = registered_score(task.env) if isinstance(task.env, str) else None
+        self.description = EngineDescription(
+            NAME, version, reason, compiled.observation_size, actions, solved_score=solved
+        )
         self._limit = task.max_episode_steps or compiled.max_episode_steps
 
     def close(self) -> None:

@@ -34,6 +34,7 @@ from clipup.engines.envpool import NAME
 from clipup.engines.envpool.lanes import LanePools
 from clipup.engines.envpool.lockstep import Lockstep
 from clipup.engines.envpool.pool import Pool, pool_layout
+from clipup.engines.inspection import LONGEST, SEEDS, STEPS, endless, notes_about
 from clipup.engines.outcomes import Failure, Outcomes
 from clipup.engines.protocol import Engine, EngineDescription, library_version
 from clipup.engines.rollout import Rollout, takes_rollout
@@ -64,13 +65,45 @@ class EnvPoolEngine(Engine):
         self.threads = threads
         self._layout = pool_layout(task)
         self.description = EngineDescription(
-            NAME, library_version("envpool"), reason, self._layout.observation_size, self._layout.actions
+            NAME,
+            library_version("envpool"),
+            reason,
+            self._layout.observation_size,
+            self._layout.actions,
+            self._layout.own_limit,
+            self._layout.solved_score,
         )
         if task.env_options:  # EnvPool checks some of them only when it makes an environment
             Pool(self._layout, np.zeros(1, np.int64), [0], 1).close()
         self._replay = self._layout.replayable and task.episode_seeds != "shared"
         self._home = LanePools(self._layout, threads, PARTS)
         self._overflow = LanePools(self._layout, threads, PARTS)
+
+    def inspect(self) -> tuple[str, ...]:
+        """Compare the starts of a few seeds in a pool of their own; see `Engine.inspect`."""
+        layout = self._layout
+        seeds = [*SEEDS, SEEDS[0]]
+        pool = Pool(layout, np.arange(len(seeds)), seeds, self.threads)
+        slots = np.arange(len(seeds), dtype=np.int32)
+        still = self.actions.apply(np.zeros((len(seeds), self.actions.size), np.float32))
+        found: list[list[NDArray[np.generic]]] = [[] for _ in seeds]
+        try:
+            pool.reset(slots)
+            for step in range(LONGEST):
+                states = pool.receive()
+                if step <= STEPS:
+                    for slot, rows in enumerate(found):
+                        rows += [
+                            states[index][slot].copy() for index in (layout.observation_index, layout.reward_index)
+                        ]
+                elif not layout.endless or states[layout.done_index].any():
+                    break
+                pool.send(slots, still)
+            else:
+                raise endless(self.task.label)
+        finally:
+            pool.close()
+        return notes_about(self.task.label, found[:-1], found[-1])
 
     @takes_rollout
     def evaluate(self, rollout: Rollout) -> Outcomes:

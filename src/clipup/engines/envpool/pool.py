@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from clipup.engines.protocol import is_installed
+from clipup.engines.protocol import is_installed, registered_score
 from clipup.engines.seeding import int31, seed_words
 from clipup.engines.task import STEP_CAP, Task
 from clipup.errors import EnvironmentFault, InvalidArgument, one_line
@@ -43,6 +44,8 @@ class Layout:
     step_limit: int
     endless: bool
     replayable: bool
+    own_limit: bool = True
+    solved_score: float | None = None
 
 
 def pool_layout(task: Task) -> Layout:
@@ -75,8 +78,9 @@ def pool_layout(task: Task) -> Layout:
         given = f"arrays of shape {tuple(shape)}" if shape != [-1] else "single numbers"
         raise InvalidArgument(f"observations must be a vector of numbers, but EnvPool's {name} gives {given}")
     keys = list(states)
-    limit = int(getattr(config, "max_episode_steps", STEP_CAP))
-    endless = task.max_episode_steps is None and limit > STEP_CAP
+    limit = int(getattr(config, "max_episode_steps", STEP_CAP + 1))
+    own_limit = _own_limit(name, limit, task)
+    given = task.max_episode_steps or (None if own_limit else task.fallback_steps)
     return Layout(
         task,
         shape[0],
@@ -84,10 +88,30 @@ def pool_layout(task: Task) -> Layout:
         keys.index(observations[0]),
         keys.index("reward"),
         keys.index("done"),
-        task.max_episode_steps or min(limit, STEP_CAP),
-        endless,
+        given or min(limit, STEP_CAP),
+        given is None and limit > STEP_CAP,
         registered()[name][0] == REPLAYABLE_FAMILY,
+        own_limit,
+        _solved_score(name, config),
     )
+
+
+def _own_limit(name: str, limit: int, task: Task) -> bool:
+    """Return whether EnvPool limits the episodes of a task; `limit` is that of its configuration."""
+    if task.max_episode_steps is None:
+        return limit <= STEP_CAP
+    import envpool
+
+    own = cast(Any, envpool).make_spec(name, **task.env_options).config
+    return int(getattr(own, "max_episode_steps", STEP_CAP + 1)) <= STEP_CAP
+
+
+def _solved_score(name: str, config: Any) -> float | None:
+    """Return the score that EnvPool, or Gymnasium for the same id, calls solved."""
+    value = getattr(config, "reward_threshold", None)
+    if value is None:
+        value = registered_score(name)
+    return None if value is None or not math.isfinite(value) else float(value)
 
 
 def _actions(name: str, spec: Any, *, rescale: bool) -> Actions:

@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 
 from clipup.engines.accumulator import Accumulator
 from clipup.engines.gymnasium import NAME
-from clipup.engines.gymnasium.environment import actions_of, make_ready, observation_size, own_step_limit
+from clipup.engines.gymnasium.environment import (
+    actions_of,
+    has_own_limit,
+    make_ready,
+    observation_size,
+    own_step_limit,
+    solved_score,
+)
+from clipup.engines.inspection import LONGEST, SEEDS, STEPS, endless, notes_about
 from clipup.engines.outcomes import Failure, Outcomes
 from clipup.engines.protocol import Engine, EngineDescription, library_version
 from clipup.engines.rollout import Rollout, takes_rollout
@@ -39,7 +47,10 @@ class GymnasiumEngine(Engine):
         try:
             size = observation_size(task, self._environment.observation_space)
             actions = actions_of(task, self._environment.action_space)
-            self.description = EngineDescription(NAME, library_version("gymnasium"), reason, size, actions)
+            own = has_own_limit(task.env) if isinstance(task.env, str) else _limit_inside(self._environment) is not None
+            self.description = EngineDescription(
+                NAME, library_version("gymnasium"), reason, size, actions, own, solved_score(self._environment)
+            )
             if task.reward_terms is not None:
                 _check_terms(task, task.reward_terms)
         except BaseException:
@@ -47,12 +58,41 @@ class GymnasiumEngine(Engine):
             raise
         self._shape = (self.observation_size,)
         self._limit = task.max_episode_steps or own_step_limit(self._environment)
+        if self._limit is None and not own:
+            self._limit = task.fallback_steps
 
     def close(self) -> None:
         """Close the environment; the next evaluation makes a new one."""
         environment, self._environment = self._environment, None
         if environment is not None:
             environment.close()
+
+    def inspect(self) -> tuple[str, ...]:
+        """Compare the starts of a few seeds; see `Engine.inspect`."""
+        if self._environment is None:
+            self._environment = make_ready(self.task)
+        environment = self._environment
+        still = self.actions.apply(np.zeros((1, self.actions.size), np.float32))[0]
+        action = int(cast(int, still)) if self.actions.kind == "discrete" else still
+        try:
+            *starts, again = [self._start(environment, action, seed) for seed in (*SEEDS, SEEDS[0])]
+            ended = self._limit is not None or _ends(environment, action)
+        except Exception:
+            self._abandon()
+            return ()  # the failures of an environment belong to the candidates that meet them
+        if not ended:
+            raise endless(self.task.label)
+        return notes_about(self.task.label, starts, again)
+
+    def _start(self, environment: Any, action: Any, seed: int) -> list[NDArray[Any]]:
+        observation, _ = environment.reset(seed=seed)
+        found = [self._vector(observation).copy()]
+        for _ in range(STEPS):
+            observation, reward, terminated, truncated, _ = environment.step(action)
+            found += [self._vector(observation).copy(), np.array([float(reward)])]
+            if terminated or truncated:
+                break
+        return found
 
     @takes_rollout
     def evaluate(self, rollout: Rollout) -> Outcomes:
@@ -164,6 +204,24 @@ class GymnasiumEngine(Engine):
                 f"an observation must have shape {self._shape} as its space says, got {vector.shape}"
             )
         return vector
+
+
+def _limit_inside(environment: Any) -> int | None:
+    """Return the limit that a callable's environment has of itself, below the one that the task adds."""
+    from gymnasium.wrappers import TimeLimit
+
+    inner = environment.env if type(environment) is TimeLimit and environment.spec is None else environment
+    return own_step_limit(inner)
+
+
+def _ends(environment: Any, action: Any) -> bool:
+    """Return whether an episode of doing nothing ends."""
+    environment.reset(seed=SEEDS[0])
+    for _ in range(LONGEST):
+        _, _, terminated, truncated, _ = environment.step(action)
+        if terminated or truncated:
+            return True
+    return False
 
 
 def _check_terms(task: Task, terms: tuple[int, ...]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import time
 import warnings
 from typing import Any, cast
@@ -54,8 +55,11 @@ def make_environment(task: Task) -> Any:
     if not isinstance(cast(object, environment), gymnasium.Env):
         kind = type(environment).__qualname__
         raise InvalidArgument(f"{task.label} must return a gymnasium.Env, got {kind}; derive it from that class")
-    if task.max_episode_steps is not None:
-        environment = gymnasium.wrappers.TimeLimit(environment, task.max_episode_steps)
+    limit = task.max_episode_steps
+    if limit is None and own_step_limit(environment) is None:
+        limit = task.fallback_steps
+    if limit is not None:
+        environment = gymnasium.wrappers.TimeLimit(environment, limit)
     return environment
 
 
@@ -66,9 +70,12 @@ def _make_by_id(task: Task, name: str) -> Any:
     options: dict[str, Any] = dict(task.env_options)
     if "max_episode_steps" in options:  # Gymnasium would take it, and shorten the episodes of evaluations too
         raise InvalidArgument("max_episode_steps is a setting of the task, not an option of the environment")
-    if task.max_episode_steps is not None:
-        options["max_episode_steps"] = task.max_episode_steps
     try:
+        limit = task.max_episode_steps
+        if limit is None and task.fallback_steps is not None and not has_own_limit(name):
+            limit = task.fallback_steps
+        if limit is not None:
+            options["max_episode_steps"] = limit
         with warnings.catch_warnings():
             # The user chose this version; the paper's results are for old ones.
             warnings.filterwarnings("ignore", message=".*is out of date.*")
@@ -119,6 +126,26 @@ def actions_of(task: Task, space: Any) -> Actions:
         low, high = np.asarray(fields.low), np.asarray(fields.high)
         return Actions.box(low, high, rescale=task.rescale_actions, dtype=np.dtype(fields.dtype).name)
     raise InvalidArgument(f"actions must be a Box of real numbers or Discrete, but {task.label} takes {space}")
+
+
+def has_own_limit(name: str) -> bool:
+    """Return whether Gymnasium's registry limits the episodes of an environment; its module is imported.
+
+    True for one that the registry does not have: making it says what is wrong.
+    """
+    import gymnasium
+
+    module, _, own = name.rpartition(":")
+    if module:
+        importlib.import_module(module)
+    spec = cast(Any, gymnasium).registry.get(own)
+    return spec is None or spec.max_episode_steps is not None
+
+
+def solved_score(environment: Any) -> float | None:
+    """Return the score from which on the registration calls the environment solved, if it says so."""
+    value = getattr(getattr(environment, "spec", None), "reward_threshold", None)
+    return None if value is None else float(value)
 
 
 def own_step_limit(environment: Any) -> int | None:

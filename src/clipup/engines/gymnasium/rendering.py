@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import warnings
 from collections.abc import Iterator
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -15,14 +16,14 @@ from clipup.engines.rendering import DEFAULT_RATE, Episode, Step, as_frame, fram
 from clipup.engines.rollout import check_sizes
 from clipup.engines.seeding import seed_words, uint32
 from clipup.engines.task import Task
-from clipup.errors import EnvironmentFault, one_line
+from clipup.errors import EnvironmentFault, InvalidArgument, one_line
 from clipup.policies import Policy
 
 
 def play(policy: Policy, task: Task, *, seed: int, episode: int) -> Episode:
     """Render the episode that `GymnasiumEngine` gives this number in an evaluation."""
     visible = dataclasses.replace(task, env_options={**task.env_options, "render_mode": "rgb_array"})
-    environment = make_ready(visible)
+    environment = _make_visible(task, visible)
     try:
         size = observation_size(task, environment.observation_space)
         check_sizes(policy.network, size, actions_of(task, environment.action_space).size)
@@ -42,12 +43,29 @@ def play(policy: Policy, task: Task, *, seed: int, episode: int) -> Episode:
                 if terminated or truncated:
                     return
         except Exception as error:
-            raise EnvironmentFault(f"{task.label} could not be rendered: {one_line(error)}") from error
+            raise _invisible(task, one_line(error)) from error
         finally:
             with contextlib.suppress(Exception):
                 environment.close()
 
     return Episode(steps(), frames_per_second(environment) or DEFAULT_RATE, NAME)
+
+
+def _make_visible(task: Task, visible: Task) -> Any:
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*is not in the possible render_modes.*")
+            return make_ready(visible)
+    except InvalidArgument as error:
+        if "render_mode" not in str(error):
+            raise
+        raise _invisible(task, "it does not take render_mode") from error
+
+
+def _invisible(task: Task, reason: str) -> EnvironmentFault:
+    return EnvironmentFault(
+        f"{task.label} cannot be rendered: {reason}; its render() must return a picture for render_mode='rgb_array'"
+    )
 
 
 def _action(policy: Policy, observation: object) -> object:

@@ -84,13 +84,13 @@ function gridOf(lines, axis) {
 /** What a chart draws: one series per group, or one per run. */
 function seriesFor(data, view, metric) {
   if (view.mode === 'single') {
-    return data.runs.filter((run) => !run.hidden).map((run) => {
+    return data.runs.filter((run) => !run.hidden && !run.apart).map((run) => {
       const line = lineOf(run, metric, view.axis);
       return { label: run.name, group: run.group, x: line.x, y: line.y, low: null, high: null, count: 1, runs: [run] };
     });
   }
   return data.groups.map((group) => {
-    const runs = group.runs.map((index) => data.runs[index]).filter((run) => !run.hidden);
+    const runs = group.runs.map((index) => data.runs[index]).filter((run) => !run.hidden && !run.apart);
     const band = bandOf(runs.map((run) => lineOf(run, metric, view.axis)), view.axis);
     return { label: group.label, group: group.index, runs, ...band };
   }).filter((series) => series.runs.length);

@@ -3,7 +3,7 @@
 class Store {
   constructor(data) {
     this.data = data;
-    this.view = { axis: 'interactions', mode: 'median', domain: null };
+    this.view = { axis: 'interactions', mode: 'median', domain: null, task: null };
     this.charts = METRICS.map((metric) => new Chart(metric, this));
   }
 
@@ -41,6 +41,7 @@ class Store {
 
   /** Show new data. What the reader has open or focused stays as it is. */
   refresh() {
+    this.separateTasks();
     const returnToPlace = rememberPlace();
     showHeading(this.data);
     showTiles(this.data);
@@ -51,6 +52,27 @@ class Store {
     showRepeat(this.data);
     this.redraw();
     returnToPlace();
+  }
+
+  /** Scores of different tasks cannot share an axis: the charts show one task, and a choice leads to the others. */
+  separateTasks() {
+    const tasks = [...new Set(this.data.groups.map((group) => group.task))].filter((task) => task);
+    if (!tasks.includes(this.view.task)) this.view.task = tasks.length ? tasks[0] : null;
+    for (const group of this.data.groups) {
+      for (const index of group.runs) this.data.runs[index].apart = isApart(group, this.view.task);
+    }
+    const field = document.getElementById('task');
+    field.hidden = tasks.length < 2;
+    if (field.dataset.tasks === JSON.stringify(tasks)) return;
+    field.dataset.tasks = JSON.stringify(tasks);
+    field.replaceChildren(element('legend', {}, 'Task'));
+    showChoice('task', tasks.map((task) => [task, task]), this.view.task, (value) => {
+      this.view.task = value;
+      this.pointer.leave();
+      this.view.domain = null;
+      document.getElementById('reset').disabled = true;
+      this.refresh();
+    });
   }
 
   redraw() {
@@ -74,7 +96,7 @@ class Store {
     let low = Infinity;
     let high = -Infinity;
     for (const run of this.data.runs) {
-      if (run.hidden) continue;
+      if (run.hidden || run.apart) continue;
       for (const x of run.x[this.view.axis] || []) {
         if (x < low) low = x;
         if (x > high) high = x;
@@ -83,6 +105,11 @@ class Store {
     if (!(high > -Infinity)) return [0, 1];
     return [Math.min(0, low), high > 0 ? high : 1];
   }
+}
+
+/** Whether a group belongs to another task than the one that is shown. Runs whose task is unknown are always shown. */
+function isApart(group, task) {
+  return Boolean(group.task) && group.task !== task;
 }
 
 /** Remember by keys what is open and focused; return a function that restores both. */

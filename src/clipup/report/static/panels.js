@@ -98,7 +98,7 @@ function showChoice(id, options, current, change) {
 }
 
 function showLegend(data, store) {
-  document.getElementById('legend-list').replaceChildren(...data.groups.map((group) => legendGroup(data, store, group)));
+  document.getElementById('legend-list').replaceChildren(...data.groups.filter((group) => !isApart(group, store.view.task)).map((group) => legendGroup(data, store, group)));
 }
 
 function legendGroup(data, store, group) {

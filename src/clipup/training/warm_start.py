@@ -1,0 +1,41 @@
+"""A new run that starts from a trained policy."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from clipup.errors import InvalidArgument
+from clipup.export.policy import PolicyTask, policy_file, read_policy
+from clipup.policies import Network, Normalizer, Policy
+from clipup.policies.normalizer import Moments
+from clipup.searches import Search
+
+
+def read_start(path: str | os.PathLike[str], network: Network) -> tuple[Policy, PolicyTask]:
+    """Return the policy in a file or a run directory; `InvalidArgument` unless it has this network."""
+    policy, task = read_policy(policy_file(path))
+    if policy.network != network:
+        raise InvalidArgument(
+            f"{path} is a policy of {policy.network.describe()} with {policy.network.observation_size} observations "
+            f"and {policy.network.action_size} outputs; this run needs {network.describe()} with "
+            f"{network.observation_size} and {network.action_size}"
+        )
+    return policy, task
+
+
+def start_from(policy: Policy, task: PolicyTask, search: Search, normalizer: Normalizer | None) -> None:
+    """Move the center to the policy's parameters, and give the normalizer its statistics.
+
+    The statistics of a file count as one observation for each interaction of the training that they came from.
+    """
+    if "center" not in search.state_dict():
+        raise InvalidArgument(f"a {search.kind} search cannot start from a policy")
+    search.load_state_dict({**search.state_dict(), "center": policy.parameters.copy()})
+    if normalizer is not None and policy.statistics is not None:
+        count = max(1, task.total_interactions)
+        statistics = policy.statistics
+        normalizer.merge(
+            Moments(np.array([count]), statistics.mean[np.newaxis], (count * statistics.stdev**2)[np.newaxis])
+        )

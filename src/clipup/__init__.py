@@ -6,11 +6,18 @@ from typing import TYPE_CHECKING
 from clipup.errors import ClipUpError
 from clipup.optimizers import Adam, ClipUp, GradientAscent, HeavyBall, Optimizer
 from clipup.searches import (
+    ARS,
+    CMAES,
     PGPE,
+    SNES,
+    XNES,
     Batch,
+    CrossEntropy,
     GenerationSummary,
+    OpenAIES,
     OptimizationResult,
     Search,
+    SepCMAES,
     candidates,
     centered_rank,
     maximize,
@@ -27,17 +34,24 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ARS",
+    "CMAES",
     "PGPE",
+    "SNES",
+    "XNES",
     "Adam",
     "Batch",
     "ClipUp",
     "ClipUpError",
+    "CrossEntropy",
     "GenerationSummary",
     "GradientAscent",
     "HeavyBall",
+    "OpenAIES",
     "OptimizationResult",
     "Optimizer",
     "Search",
+    "SepCMAES",
     "TrainingResult",
     "candidates",
     "centered_rank",

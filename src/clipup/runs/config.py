@@ -20,7 +20,7 @@ from clipup.engines.task import EpisodeSeeds
 from clipup.errors import InvalidArgument
 from clipup.optimizers import BETA1, BETA2, EPSILON, MOMENTUM, OPTIMIZERS, STEP_RATIO
 from clipup.runs.keywords import RunChanges, Scalar
-from clipup.searches import RADIUS_FACTOR, SHAPINGS
+from clipup.searches import RADIUS_FACTOR, SEARCHES, SHAPINGS, unused_settings
 from clipup.suggestions import did_you_mean
 
 Value = Scalar | None | Mapping[str, Scalar]
@@ -97,6 +97,7 @@ class RunConfig:
     policy: str = _setting("linear-bias", Setting("policy", "linear, linear-bias, or mlp:64,64 (tanh layers)"))
     normalize: bool = _setting(True, Setting("policy", "normalize observations by their running mean and stdev"))
 
+    search: str = _setting(SEARCHES[0], Setting("search", "which search (docs/searches.md)", SEARCHES))
     max_speed: float = _setting(
         0.05, Setting("search", "THE number to tune: longest step of the center in a generation", above=0)
     )
@@ -127,7 +128,7 @@ class RunConfig:
         None, Setting("search", "grow a generation until it made this many environment steps", at_least=1)
     )
     optimizer: str = _setting(
-        OPTIMIZERS[0], Setting("search", "optimizer (noclip: clipup without clipping)", OPTIMIZERS)
+        OPTIMIZERS[0], Setting("search", "optimizer (noclip: clipup without clipping; ascent: plain steps)", OPTIMIZERS)
     )
     beta1: float = _setting(BETA1, Setting("search", "adam: decay of the first moment", at_least=0, at_most=1))
     beta2: float = _setting(BETA2, Setting("search", "adam: decay of the second moment", at_least=0, at_most=1))
@@ -140,6 +141,10 @@ class RunConfig:
     )
     fitness_shaping: str = _setting(
         SHAPINGS[0], Setting("search", "how fitnesses become weights of the gradient", SHAPINGS)
+    )
+    weight_decay: float = _setting(0.0, Setting("search", "openai-es: pulls the center towards zero", at_least=0))
+    top: int | None = _setting(
+        None, Setting("search", "ars: how many directions are kept; none: all", at_least=1, at_most=MANY)
     )
     fitness_scale: float = _setting(1.0, Setting("search", "multiplies the training fitness", above=0))
     seed: int = _setting(0, Setting("search", "fixes everything that is random", at_least=0, at_most=2**63 - 1))
@@ -192,6 +197,13 @@ class RunConfig:
         if self.population_max is not None and self.population_max < self.population:
             raise InvalidArgument(
                 f"population_max must be at least population ({self.population}), got {self.population_max}"
+            )
+        for name in sorted(unused_settings(self.search)):
+            if getattr(self, name) != RunConfig.__dataclass_fields__[name].default:
+                raise InvalidArgument(f"{name} is not a setting of search={self.search!r}; leave it out")
+        if self.top is not None and self.top > self.population // 2:
+            raise InvalidArgument(
+                f"top must be at most half of population ({self.population // 2} directions), got {self.top}"
             )
         if self.episode_seeds == "pair" and self.lanes % 2:
             raise InvalidArgument(f"lanes must be even for episode_seeds='pair', got {self.lanes}")

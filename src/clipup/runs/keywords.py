@@ -42,6 +42,7 @@ class RunSettings(RunChanges, total=False):
     lanes: int
     policy: str
     normalize: bool
+    search: str
     max_speed: float
     step_ratio: float
     step_size: float | None
@@ -58,6 +59,8 @@ class RunSettings(RunChanges, total=False):
     stdev_learning_rate: float
     stdev_max_change: float | None
     fitness_shaping: str
+    weight_decay: float
+    top: int | None
     fitness_scale: float
     seed: int
     evaluate_every: int

@@ -215,3 +215,10 @@ class SearchSettings(OptimizerSettings):
     stdev_learning_rate: float
     stdev_max_change: float | None
     fitness_shaping: str
+    weight_decay: float = 0.0
+    top: int | None = None
+
+    @property
+    def initial_radius(self) -> float:
+        """The norm of the initial standard deviations."""
+        return self.radius_factor * self.max_speed if self.radius is None else self.radius

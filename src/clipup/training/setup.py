@@ -9,7 +9,7 @@ from clipup.engines import Task
 from clipup.engines.task import EnvironmentMaker, EpisodeSeeds
 from clipup.errors import InvalidArgument
 from clipup.runs.config import RunConfig
-from clipup.searches import SEARCHES, Search, SearchSettings
+from clipup.searches import Search, SearchSettings
 from clipup.searches import make_search as make_search_of_kind
 
 
@@ -32,7 +32,7 @@ def make_search(config: RunConfig, dimension: int) -> Search:
     """The search at its start."""
     values = {entry.name: getattr(config, entry.name) for entry in dataclasses.fields(SearchSettings)}
     settings = SearchSettings(**values)  # fields of the same names and types
-    return make_search_of_kind(SEARCHES[0], settings, dimension)
+    return make_search_of_kind(config.search, settings, dimension)
 
 
 def _terms(text: str | None) -> tuple[int, ...] | None:

@@ -1,6 +1,7 @@
 """Searches: what to evaluate next, and what to make of the fitnesses."""
 
 from clipup.searches.ars import ARS
+from clipup.searches.bounds import Bounds
 from clipup.searches.cma_es import CMAES, SepCMAES
 from clipup.searches.cross_entropy import CrossEntropy
 from clipup.searches.maximize import GenerationSummary, OptimizationResult, maximize, minimize
@@ -24,6 +25,7 @@ __all__ = [
     "XNES",
     "Batch",
     "BlockSum",
+    "Bounds",
     "CrossEntropy",
     "Figures",
     "GaussianBatch",

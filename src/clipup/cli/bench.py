@@ -8,7 +8,7 @@ import dataclasses
 from clipup.cli.arguments import add_env_options, add_output_flags, whole_number
 from clipup.cli.output import print_json, say
 from clipup.engines import Task, registry
-from clipup.engines.bench import measure
+from clipup.engines.bench import Contest, measure
 
 DESCRIPTION = """Measure how fast this machine trains on ENV, and how fast the simulator alone is.
 
@@ -35,15 +35,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure."""
-    found = measure(
+    contest = Contest(
         Task(arguments.env, env_options=arguments.env_options, engine=arguments.engine),
         network=arguments.policy,
         population_size=arguments.population,
         lanes=arguments.lanes,
         threads=arguments.workers,
-        seconds=arguments.seconds,
-        repeats=arguments.repeats,
     )
+    found = measure(contest, seconds=arguments.seconds, repeats=arguments.repeats)
     if arguments.json:
         print_json(dataclasses.asdict(found))
         return 0

@@ -23,7 +23,7 @@ from clipup.errors import InvalidArgument
 from clipup.policies import Moments, Network, Normalizer, Statistics
 from clipup.policies.act import Actor
 from clipup.processors import available_threads
-from clipup.searches.pgpe import PGPE
+from clipup.searches import PGPE, Search
 
 KNOWN_OBSERVATIONS = 100_000
 
@@ -79,7 +79,7 @@ class Contest:
         normalize: bool = True,
         statistics: Statistics | None = None,
     ) -> None:
-        self._label = task.label
+        self.label = task.label
         self.lanes = lanes or min(DEFAULT_LANES, population_size)
         self.threads = threads or available_threads()
         self.population_size = population_size
@@ -139,7 +139,7 @@ class Contest:
             normalizer.merge(Moments(np.array([KNOWN_OBSERVATIONS]), self._known.mean[np.newaxis], m2[np.newaxis]))
         return normalizer
 
-    def _search(self) -> PGPE:
+    def _search(self) -> Search:
         return PGPE(
             center=self._center,
             population_size=self.population_size,
@@ -149,7 +149,7 @@ class Contest:
             seed=1,
         )
 
-    def _generation(self, search: PGPE, normalizer: Normalizer) -> int:
+    def _generation(self, search: Search, normalizer: Normalizer) -> int:
         rollout = Rollout(
             self.network,
             search.ask(),
@@ -158,7 +158,7 @@ class Contest:
             statistics=normalizer.statistics() if self._normalize else None,
             collect_moments=self._normalize,
         )
-        outcomes = self._engine.evaluate(rollout).check(self._label)
+        outcomes = self._engine.evaluate(rollout).check(self.label)
         if outcomes.moments is not None:
             normalizer.merge(outcomes.moments)
         search.tell(outcomes.fitness)
@@ -166,41 +166,21 @@ class Contest:
         return int(outcomes.interactions.sum())
 
 
-def measure(
-    task: Task,
-    *,
-    network: str = "linear-bias",
-    population_size: int = 200,
-    lanes: int | None = None,
-    threads: int | None = None,
-    max_speed: float = 0.15,
-    normalize: bool = True,
-    seconds: float = 4.0,
-    repeats: int = 3,
-) -> Speed:
-    """Measure both in turns, `repeats` times for about `seconds` each; see `Contest` for the other arguments."""
-    if not 0.0 < seconds < math.inf:
-        raise InvalidArgument(f"seconds must be a number above 0, got {seconds}")
-    contest = Contest(
-        task,
-        network=network,
-        population_size=population_size,
-        lanes=lanes,
-        threads=threads,
-        max_speed=max_speed,
-        normalize=normalize,
-    )
+def measure(contest: Contest, *, seconds: float = 4.0, repeats: int = 3) -> Speed:
+    """Measure both sides of `contest` in turns, `repeats` times for about `seconds` each, and close it."""
     try:
+        if not 0.0 < seconds < math.inf:
+            raise InvalidArgument(f"seconds must be a number above 0, got {seconds}")
         pairs = [(contest.simulator(seconds), contest.ours(seconds)) for _ in range(repeats + 1)][1:]  # one to warm up
     finally:
         contest.close()
     return Speed(
-        task.label,
+        contest.label,
         contest.engine_name,
         contest.reason,
         contest.network.describe(),
         contest.network.parameter_count,
-        population_size,
+        contest.population_size,
         contest.lanes,
         contest.threads,
         statistics.median(pair[0] for pair in pairs),

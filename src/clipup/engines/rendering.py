@@ -9,9 +9,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from clipup.engines.task import Task
-from clipup.errors import EnvironmentFault, InvalidArgument
-from clipup.policies import Policy
+from clipup.errors import EnvironmentFault
 
 Frame = NDArray[np.uint8]
 DEFAULT_RATE = 50.0
@@ -32,15 +30,6 @@ class Episode:
     steps: Iterator[Step]
     rate: float
     engine: str
-
-
-def check_sizes(policy: Policy, task: Task, observations: int, outputs: int) -> None:
-    """Raise `InvalidArgument` unless `policy` fits a task of these sizes."""
-    if observations != policy.network.observation_size or outputs != policy.actions.size:
-        raise InvalidArgument(
-            f"the policy takes {policy.network.observation_size} observations and gives {policy.actions.size} "
-            f"outputs, but {task.label} has {observations} and {outputs}"
-        )
 
 
 def as_frame(image: object) -> Frame:

@@ -58,12 +58,7 @@ class Rollout:
     def check(self, observation_size: int, action_size: int) -> None:
         """Raise `InvalidArgument` where this cannot be run on a task of these sizes."""
         self.network.check(self.parameters)
-        sizes = (self.network.observation_size, self.network.action_size)
-        if sizes != (observation_size, action_size):
-            raise InvalidArgument(
-                f"the task has {observation_size} observations and takes {action_size} outputs, "
-                f"but the network has {sizes[0]} and {sizes[1]}"
-            )
+        check_sizes(self.network, observation_size, action_size)
         if self.statistics is not None and len(self.statistics.mean) != observation_size:
             raise InvalidArgument(
                 f"statistics must be of {observation_size} observations, got {len(self.statistics.mean)}"
@@ -78,6 +73,15 @@ class Rollout:
     def indices(self) -> NDArray[np.int64]:
         """Each row's candidate index within the generation."""
         return np.arange(self.first, self.first + len(self.parameters), dtype=np.int64)
+
+
+def check_sizes(network: PolicyNetwork, observation_size: int, action_size: int) -> None:
+    """Raise `InvalidArgument` unless `network` fits a task of these sizes."""
+    if (network.observation_size, network.action_size) != (observation_size, action_size):
+        raise InvalidArgument(
+            f"the policy takes {network.observation_size} observations and gives {network.action_size} outputs, "
+            f"but the task has {observation_size} observations and takes {action_size} outputs"
+        )
 
 
 _Evaluate = TypeVar("_Evaluate", bound=Callable[..., Outcomes])

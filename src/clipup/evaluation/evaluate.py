@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from clipup.engines import Rollout, Task, make_engine
-from clipup.engines.rendering import check_sizes
 from clipup.errors import EnvironmentFault, InvalidArgument
 from clipup.policies import Policy
 
@@ -75,7 +74,6 @@ def evaluate(
         raise InvalidArgument(f"episodes must be at least 1, got {episodes}")
     engine = make_engine(task.for_evaluation(), threads=threads)
     try:
-        check_sizes(policy, task, engine.observation_size, engine.actions.size)
         rows = np.tile(policy.parameters, (episodes, 1))
         outcomes = engine.evaluate(
             Rollout(policy.network, rows, seed, generation=0, statistics=policy.statistics, stream="evaluation")

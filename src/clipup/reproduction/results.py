@@ -6,7 +6,6 @@ import dataclasses
 import datetime
 import json
 import math
-import os
 import platform
 import re
 import subprocess
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 
 from clipup.engines import registry
 from clipup.errors import FileFault
+from clipup.processors import available_threads
 from clipup.reproduction.experiments import Experiment, ExperimentGroup, experiment_named
 from clipup.reproduction.planned_runs import PlannedRun, check_same_run
 from clipup.runs.records import Record, read_clock, read_records
@@ -278,7 +278,7 @@ def _hardware() -> dict[str, str]:
         model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), model)
     except OSError:
         pass
-    cores = str(len(os.sched_getaffinity(0)))
+    cores = str(available_threads())
     return {"cpu": model, "cores": cores, "system": f"{platform.system()} {platform.machine()}"}
 
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from clipup.errors import ClipUpError, FileFault, InvalidArgument
+from clipup.processors import available_threads
 from clipup.reproduction.planned_runs import PlannedRun
 from clipup.runs.config import RunConfig
 from clipup.runs.resolve import make_config
@@ -95,7 +96,7 @@ class Schedule:
         self._done = {run.name: run.generations_done(out) for run in runs}
         self._waiting = [run for run in runs if not run.is_finished(out)]
         self._finished = len(self._runs) - len(self._waiting)
-        cores = len(os.sched_getaffinity(0))
+        cores = available_threads()
         if jobs is None:  # one run keeps a cluster busy; its cores are not counted here
             jobs = 1 if any(run.config.cluster is not None for run in runs) else cores
         self._jobs = min(jobs, max(1, len(self._waiting)))

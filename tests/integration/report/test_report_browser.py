@@ -374,7 +374,7 @@ def test_the_saved_table_has_every_generation_over_time_however_short(
     note = page.run("document.querySelector('.data-table[open] .table-note').textContent")
     assert ("one in 5 of 1,000 rows; the CSV has them all" in note) == (generations == 1000)
     notices = page.run("[...document.querySelectorAll('.notice')].map((notice) => notice.textContent).join()")
-    assert ("scores and times are exact" in notices) == (generations == 1000)
+    assert ("Scores and times are exact" in notices) == (generations == 1000)
 
 
 def test_thirty_runs_of_a_thousand_generations_stay_small_and_show_their_numbers(

@@ -139,7 +139,7 @@ def test_the_page_follows_runs_as_they_start_grow_go_on_and_end(
 ) -> None:
     folder = tmp_path / "runs"
     page.open(server.address)
-    page.wait("document.getElementById('notes').textContent.includes('No run here yet')")
+    page.wait("document.getElementById('notes').textContent.includes('There is no run yet')")
     path = make_run(folder / "one", generations=10)
     page.wait("clipupReport.data.runs.length === 1", 10)
     rows = "clipupReport.data.runs.find((run) => run.name === 'one').x.generations.length"

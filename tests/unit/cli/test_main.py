@@ -72,7 +72,7 @@ def test_train_has_a_flag_for_every_setting(capsys):
         (["report", "."], "no run in there"),
         (["diagnose", "."], "no run in there"),
         (["report", __file__], "no such directory"),
-        (["reproduce", "--page", "page.md", "--results", "."], "no result file in there"),
+        (["reproduce", "--page", "page.md", "--results", "."], "contains no result file"),
     ],
 )
 def test_whatever_is_wrong_is_one_line_and_exit_code_2(words, expected, capsys, tmp_path, monkeypatch):

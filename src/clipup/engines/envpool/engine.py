@@ -121,8 +121,8 @@ class EnvPoolEngine(Engine):
         epoch, place = divmod(rollout.generation, HOME_GENERATIONS)
         resets = np.full(len(lanes), place * self.task.episodes)
         seed_lanes = partial(self._seeds, rollout, "home", epoch)
-        for piece in self._home.take((rollout.seed, rollout.stream, epoch), seed_lanes, lanes, resets):
-            yield piece.pool, piece.slots, piece.places, 0
+        for pool, slots, places in self._home.take((rollout.seed, rollout.stream, epoch), seed_lanes, lanes, resets):
+            yield pool, slots, places, 0
 
     def _in_overflow(self, rollout: Rollout) -> Iterator[Part]:
         rows = np.flatnonzero(rollout.indices >= self.lanes)[: self.lanes]
@@ -133,8 +133,8 @@ class EnvPoolEngine(Engine):
         resets = (ordinals - 1) * self.task.episodes
         seed_lanes = partial(self._seeds, rollout, "overflow", rollout.generation)
         page = (rollout.seed, rollout.stream, rollout.generation)
-        for piece in self._overflow.take(page, seed_lanes, lanes, resets):
-            yield piece.pool, piece.slots, rows[piece.places], self.lanes
+        for pool, slots, places in self._overflow.take(page, seed_lanes, lanes, resets):
+            yield pool, slots, rows[places], self.lanes
 
     def _seeds(self, rollout: Rollout, purpose: Purpose, epoch: int, indices: NDArray[np.int64]) -> list[int]:
         shared = seed_indices(indices, self.task.episode_seeds)

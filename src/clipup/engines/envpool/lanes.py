@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +12,8 @@ from clipup.engines.envpool.pool import Layout, Pool
 SeedLanes = Callable[[NDArray[np.int64]], Sequence[int]]
 
 
-@dataclass(frozen=True)
-class Piece:
-    """The lanes asked for that one pool holds: their environments in it, and their places among the lanes asked for."""
-
-    pool: Pool
-    slots: NDArray[np.int32]
-    places: NDArray[np.int64]
+Piece = tuple[Pool, NDArray[np.int32], NDArray[np.int64]]
+"""A pool, and some of the lanes asked for: their environments in the pool, and their places among those asked for."""
 
 
 class LanePools:
@@ -62,7 +56,7 @@ class LanePools:
             slots, places = _common(pool.lanes, lanes)
             if len(slots):
                 pool.advance_to(slots, resets[places])
-                pieces.append(Piece(pool, slots, places))
+                pieces.append((pool, slots, places))
         return pieces
 
     def close(self) -> None:

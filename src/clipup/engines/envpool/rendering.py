@@ -19,7 +19,8 @@ import numpy as np
 
 from clipup.engines.envpool import NAME
 from clipup.engines.envpool.pool import pool_layout, registered
-from clipup.engines.rendering import DEFAULT_RATE, Episode, Step, as_frame, check_sizes, frames_per_second
+from clipup.engines.rendering import DEFAULT_RATE, Episode, Step, as_frame, frames_per_second
+from clipup.engines.rollout import check_sizes
 from clipup.engines.seeding import int31, seed_words
 from clipup.engines.task import Task
 from clipup.policies import Policy
@@ -77,7 +78,7 @@ def play(policy: Policy, task: Task, *, seed: int, episode: int) -> Episode:
     import envpool
 
     layout = pool_layout(task)
-    check_sizes(policy, task, layout.observation_size, layout.actions.size)
+    check_sizes(policy.network, layout.observation_size, layout.actions.size)
     purpose = "home" if layout.replayable else "candidate"
     words = seed_words(seed, purpose, epoch=0, stream="evaluation", indices=np.array([episode]))
     environment = cast(Any, envpool).make(

@@ -137,26 +137,21 @@ class BareEnvironment:
 
     def steps_per_second(self, actor: Actor, parameters: NDArray[np.float32], seconds: float) -> float:
         """Step the environment for about `seconds` and return the speed."""
+        start, steps, elapsed, row, ended = time.perf_counter(), 0, 0.0, -1, True
+        observation: Any = None
         try:
-            return self._run(actor, parameters, seconds)
-        except Exception as error:
-            raise EnvironmentFault(f"{self._label} failed: {one_line(error)}") from error
-
-    def _run(self, actor: Actor, parameters: NDArray[np.float32], seconds: float) -> float:
-        environment = self._environment
-        start, steps, episode = time.perf_counter(), 0, 0
-        elapsed = 0.0
-        while elapsed < seconds:
-            row = episode % len(parameters)
-            observation, _ = environment.reset(seed=self._seeds[row])
-            episode += 1
-            ended = False
-            while not ended and elapsed < seconds:
+            while elapsed < seconds:
+                if ended:
+                    row = (row + 1) % len(parameters)
+                    observation, _ = self._environment.reset(seed=self._seeds[row])
                 action = actor.act(parameters[row : row + 1], np.asarray(observation)[np.newaxis])[0]
-                observation, _, terminated, truncated, _ = environment.step(int(action) if self._discrete else action)
+                result = self._environment.step(int(action) if self._discrete else action)
+                observation, _, terminated, truncated, _ = result
                 ended = terminated or truncated
                 steps += 1
                 elapsed = time.perf_counter() - start
+        except Exception as error:
+            raise EnvironmentFault(f"{self._label} failed: {one_line(error)}") from error
         return steps / elapsed
 
     def close(self) -> None:

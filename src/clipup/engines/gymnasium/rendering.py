@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import math
 from collections.abc import Iterator
 from typing import cast
 
 import numpy as np
 
 from clipup.engines.gymnasium import NAME
-from clipup.engines.gymnasium.environment import make_ready
-from clipup.engines.rendering import DEFAULT_RATE, Episode, Step, as_frame, check_sizes, frames_per_second
+from clipup.engines.gymnasium.environment import actions_of, make_ready, observation_size
+from clipup.engines.rendering import DEFAULT_RATE, Episode, Step, as_frame, frames_per_second
+from clipup.engines.rollout import check_sizes
 from clipup.engines.seeding import seed_words, uint32
 from clipup.engines.task import Task
 from clipup.errors import EnvironmentFault, one_line
@@ -23,8 +23,12 @@ def play(policy: Policy, task: Task, *, seed: int, episode: int) -> Episode:
     """Render the episode that `GymnasiumEngine` gives this number in an evaluation."""
     visible = dataclasses.replace(task, env_options={**task.env_options, "render_mode": "rgb_array"})
     environment = make_ready(visible)
-    size = math.prod(cast("tuple[int, ...]", environment.observation_space.shape))
-    check_sizes(policy, task, size, policy.actions.size)
+    try:
+        size = observation_size(task, environment.observation_space)
+        check_sizes(policy.network, size, actions_of(task, environment.action_space).size)
+    except BaseException:
+        environment.close()
+        raise
     words = seed_words(seed, "candidate", epoch=0, stream="evaluation", indices=np.array([episode]))
     start = uint32(words)[0]
 

@@ -22,10 +22,10 @@ class Kept:
             return chosen.tolist()
 
         pieces = self.pools.take(page, seeds, np.array(lanes), np.full(len(lanes), resets))
-        for piece in pieces:
-            assert (piece.pool.resets[piece.slots] == resets).all()
-            assert piece.pool.lanes[piece.slots].tolist() == np.array(lanes)[piece.places].tolist()
-        return [piece.pool.lanes[piece.slots].tolist() for piece in pieces]
+        for pool, slots, places in pieces:
+            assert (pool.resets[slots] == resets).all()
+            assert pool.lanes[slots].tolist() == np.array(lanes)[places].tolist()
+        return [pool.lanes[slots].tolist() for pool, slots, _ in pieces]
 
 
 def test_lanes_are_made_once_for_a_page_in_parts() -> None:

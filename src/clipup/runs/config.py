@@ -110,6 +110,9 @@ class RunConfig:
         None,
         Setting("search", "norm of the initial stdev, instead of radius_factor * max_speed", above=0, unset="auto"),
     )
+    stdev: float | None = _setting(
+        None, Setting("search", "initial stdev of each parameter, instead of a radius", above=0, unset="auto")
+    )
     momentum: float = _setting(
         MOMENTUM, Setting("search", "momentum of clipup and noclip, less than 1", at_least=0, at_most=1)
     )
@@ -198,6 +201,8 @@ class RunConfig:
             raise InvalidArgument(
                 f"population_max must be at least population ({self.population}), got {self.population_max}"
             )
+        if self.stdev is not None and self.radius is not None:
+            raise InvalidArgument("stdev and radius mean the same thing; give one of them")
         for name in sorted(unused_settings(self.search)):
             if getattr(self, name) != RunConfig.__dataclass_fields__[name].default:
                 raise InvalidArgument(f"{name} is not a setting of search={self.search!r}; leave it out")

@@ -48,6 +48,7 @@ class RunSettings(RunChanges, total=False):
     step_size: float | None
     radius_factor: float
     radius: float | None
+    stdev: float | None
     momentum: float
     population: int
     population_max: int | None

@@ -124,7 +124,7 @@ class ARS(GaussianSearch[_State]):
         return cls(
             dimension=dimension,
             population_size=settings.population,
-            radius=settings.initial_radius,
+            radius=settings.initial_radius(dimension),
             top=settings.top,
             optimizer=make_optimizer(settings.optimizer, settings, dimension),
             interactions=settings.interactions,

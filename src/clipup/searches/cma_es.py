@@ -200,7 +200,7 @@ class SepCMAES(GaussianSearch[_SeparableState]):
         return cls(
             dimension=dimension,
             population_size=settings.population,
-            radius=settings.initial_radius,
+            radius=settings.initial_radius(dimension),
             interactions=settings.interactions,
             population_max=settings.population_max if settings.interactions is not None else None,
             seed=settings.seed,
@@ -321,7 +321,7 @@ class CMAES(AskTell[_FullState, LinearBatch]):
         return cls(
             dimension=dimension,
             population_size=settings.population,
-            radius=settings.initial_radius,
+            radius=settings.initial_radius(dimension),
             interactions=settings.interactions,
             population_max=settings.population_max if settings.interactions is not None else None,
             seed=settings.seed,

@@ -95,7 +95,7 @@ class CrossEntropy(GaussianSearch[GaussianState]):
         return cls(
             dimension=dimension,
             population_size=settings.population,
-            radius=settings.initial_radius,
+            radius=settings.initial_radius(dimension),
             interactions=settings.interactions,
             population_max=settings.population_max if settings.interactions is not None else None,
             seed=settings.seed,

@@ -55,7 +55,8 @@ class OpenAIES(GaussianSearch[_State]):
         Adam with `step_size`, as in the paper. With `max_speed`, ClipUp takes its place, and `stdev` follows from it
         as in :class:`clipup.PGPE`. With `optimizer`, that one does.
     weight_decay : float
-        Pulls the center towards zero. The authors used 0.005. Default: 0.
+        Pulls the center towards zero. Default: 0. The authors' program has 0.005, without the factor ``1 / s`` in its
+        gradient: with their stdev of 0.02 that is 0.25 here.
     fitness_shaping : {"centered-rank", "raw", "nes", "linear", "normalized"}
         How fitnesses become utilities.
     dimension, center, radius, stdev, interactions, population_max, seed
@@ -123,7 +124,7 @@ class OpenAIES(GaussianSearch[_State]):
         return cls(
             dimension=dimension,
             population_size=settings.population,
-            radius=settings.initial_radius,
+            radius=settings.initial_radius(dimension),
             weight_decay=settings.weight_decay,
             fitness_shaping=settings.fitness_shaping,
             optimizer=make_optimizer(settings.optimizer, settings, dimension),

@@ -183,7 +183,7 @@ class PGPE(GaussianSearch[_State]):
         return cls(
             dimension=dimension,
             population_size=settings.population,
-            radius=settings.initial_radius,
+            radius=settings.initial_radius(dimension),
             stdev_learning_rate=settings.stdev_learning_rate,
             stdev_max_change=settings.stdev_max_change,
             fitness_shaping=settings.fitness_shaping,

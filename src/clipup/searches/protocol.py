@@ -7,6 +7,7 @@ We maximize: a higher fitness is better.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
@@ -211,6 +212,7 @@ class SearchSettings(OptimizerSettings):
     interactions: int | None = None
     radius: float | None = None
     radius_factor: float = RADIUS_FACTOR
+    stdev: float | None = None
     optimizer: str = OPTIMIZERS[0]
     stdev_learning_rate: float
     stdev_max_change: float | None
@@ -218,7 +220,8 @@ class SearchSettings(OptimizerSettings):
     weight_decay: float = 0.0
     top: int | None = None
 
-    @property
-    def initial_radius(self) -> float:
-        """The norm of the initial standard deviations."""
+    def initial_radius(self, dimension: int) -> float:
+        """Return the norm of the initial standard deviations: from `stdev`, `radius`, or `max_speed`."""
+        if self.stdev is not None:
+            return self.stdev * math.sqrt(dimension)
         return self.radius_factor * self.max_speed if self.radius is None else self.radius

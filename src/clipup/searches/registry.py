@@ -17,7 +17,9 @@ from clipup.searches.snes import SNES
 from clipup.searches.xnes import XNES
 
 _OPTIMIZER = frozenset(entry.name for entry in fields(OptimizerSettings)) | {"optimizer"}
-_COMMON = frozenset({"seed", "population", "population_max", "interactions", "radius", "radius_factor", "max_speed"})
+_COMMON = frozenset(
+    {"seed", "population", "population_max", "interactions", "radius", "radius_factor", "stdev", "max_speed"}
+)
 
 
 @dataclass(frozen=True)

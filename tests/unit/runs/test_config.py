@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clipup.errors import FileFault, InvalidArgument
-from clipup.runs.config import CHANGEABLE, RunConfig, check_value, config_values
+from clipup.runs.config import CHANGEABLE, RunConfig, check_value, config_values, identity
 from clipup.runs.keywords import RunChanges, RunSettings
 from clipup.runs.presets import preset_for, presets
 from clipup.runs.resolve import make_config, parse_flag, resolve

@@ -18,6 +18,7 @@ SMALL = [
     *("--checkpoint-seconds", 0, "--quiet"),
 ]
 ENVPOOL = ["train", "CartPole-v1", *SMALL, "--population-max", 48, "--interactions", 900, "--seed", 5]
+SCHEDULE = "population: piecewise 1, 2 at 20 generations; max_speed: cosine 1 to 0.2 over 30000 interactions"
 GYMNASIUM = [
     *(
         "train",
@@ -58,7 +59,7 @@ def kill_again_and_again(seed: int, kills: int, run: Path, first: list[object]) 
     [
         (ENVPOOL, 80, 22),
         (GYMNASIUM, 60, 10),
-        ([*ENVPOOL, "--search", "ars", "--top", 4, "--optimizer", "ascent"], 50, 8),
+        ([*ENVPOOL, "--search", "ars", "--top", 4, "--optimizer", "ascent", "--schedule", SCHEDULE], 50, 8),
         ([*ENVPOOL, "--search", "cma-es"], 50, 8),
     ],
     ids=["envpool", "gymnasium", "ars", "cma-es"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -75,7 +76,7 @@ def test_every_search_is_on_its_page() -> None:
 def test_the_commands_of_the_page_about_searches_are_understood(capsys: pytest.CaptureFixture[str]) -> None:
     for block in code_blocks("docs/searches.md", "sh"):
         for line in block.replace("\\\n", " ").splitlines():
-            words = line.partition("#")[0].split()
+            words = shlex.split(line, comments=True)
             if words:
                 assert main([*words[1:], "--dry-run"]) == 0, line
     capsys.readouterr()

@@ -21,6 +21,7 @@ from clipup.errors import InvalidArgument
 from clipup.optimizers import BETA1, BETA2, EPSILON, MOMENTUM, OPTIMIZERS, STEP_RATIO
 from clipup.runs.keywords import RunChanges, Scalar
 from clipup.searches import RADIUS_FACTOR, SEARCHES, SHAPINGS, unused_settings
+from clipup.searches.schedules import parse_schedules
 from clipup.suggestions import did_you_mean
 
 Value = Scalar | None | Mapping[str, Scalar]
@@ -149,6 +150,12 @@ class RunConfig:
     top: int | None = _setting(
         None, Setting("search", "ars: how many directions are kept; none: all", at_least=1, at_most=MANY)
     )
+    schedule: str | None = _setting(
+        None,
+        Setting(
+            "search", "settings that change, like 'max_speed: cosine 1 to 0.1 over 500 generations' (docs/searches.md)"
+        ),
+    )
     fitness_scale: float = _setting(1.0, Setting("search", "multiplies the training fitness", above=0))
     seed: int = _setting(0, Setting("search", "fixes everything that is random", at_least=0, at_most=2**63 - 1))
 
@@ -206,6 +213,9 @@ class RunConfig:
         for name in sorted(unused_settings(self.search)):
             if getattr(self, name) != RunConfig.__dataclass_fields__[name].default:
                 raise InvalidArgument(f"{name} is not a setting of search={self.search!r}; leave it out")
+        for name in parse_schedules(self.schedule) if self.schedule is not None else ():
+            if ("optimizer" if name == "max_speed" else name) in unused_settings(self.search):
+                raise InvalidArgument(f"schedule: {name} has no effect on search={self.search!r}; leave it out")
         if self.top is not None and self.top > self.population // 2:
             raise InvalidArgument(
                 f"top must be at most half of population ({self.population // 2} directions), got {self.top}"

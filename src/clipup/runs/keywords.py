@@ -62,6 +62,7 @@ class RunSettings(RunChanges, total=False):
     fitness_shaping: str
     weight_decay: float
     top: int | None
+    schedule: str | None
     fitness_scale: float
     seed: int
     evaluate_every: int

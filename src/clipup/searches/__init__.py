@@ -7,7 +7,16 @@ from clipup.searches.cross_entropy import CrossEntropy
 from clipup.searches.maximize import GenerationSummary, OptimizationResult, maximize, minimize
 from clipup.searches.openai_es import OpenAIES
 from clipup.searches.pgpe import PGPE
-from clipup.searches.protocol import RADIUS_FACTOR, Batch, BlockSum, Figures, Search, SearchSettings, SumBlocks
+from clipup.searches.protocol import (
+    RADIUS_FACTOR,
+    Adjustable,
+    Batch,
+    BlockSum,
+    Figures,
+    Search,
+    SearchSettings,
+    SumBlocks,
+)
 from clipup.searches.registry import SEARCHES, make_search, unused_settings
 from clipup.searches.sampling import GaussianBatch, candidates, directions
 from clipup.searches.shaping import SHAPINGS, centered_rank
@@ -23,6 +32,7 @@ __all__ = [
     "SHAPINGS",
     "SNES",
     "XNES",
+    "Adjustable",
     "Batch",
     "BlockSum",
     "Bounds",

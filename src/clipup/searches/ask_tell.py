@@ -15,13 +15,14 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from clipup.errors import Diverged, InvalidArgument, StateMismatch
+from clipup.errors import Diverged, InvalidArgument, StateMismatch, WrongOrder
 from clipup.optimizers.protocol import Optimizer, State, StateValue, StepReport, Vector, norm, step_report
+from clipup.optimizers.registry import make_optimizer
 from clipup.searches import checks
 from clipup.searches.checks import state_array, state_number, state_whole
 from clipup.searches.gradient import GradientWork, Sums, add_blocks
 from clipup.searches.population import PopulationSize
-from clipup.searches.protocol import Batch, Figures, FloatArray, SumBlocks
+from clipup.searches.protocol import Batch, Figures, FloatArray, SearchSettings, SumBlocks
 from clipup.searches.sampling import SEED_LIMIT, GaussianBatch
 from clipup.searches.shaping import Weights, tied_share
 
@@ -182,6 +183,27 @@ class AskTell(ABC, Generic[StateT, BatchT]):
 
     def _commit(self, updated: StateT) -> None:
         self._state = updated
+
+    def adjust(self, settings: SearchSettings) -> None:
+        """Go on with another population and another optimizer, from the next generation on.
+
+        Center, standard deviations and the optimizer's state stay as they are. In the middle of a generation it is
+        refused: its candidates belong together.
+        """
+        if self._state.asked or self._state.fitnesses.size:
+            raise WrongOrder("adjust changes the next generation: call it before ask(), not in the middle of one")
+        size = self._size.of(
+            self.dimension,
+            settings.population,
+            settings.interactions,
+            settings.population_max if settings.interactions is not None else None,
+            mirrored=False,  # an even number comes from the settings
+        )
+        if self._optimizer is not None:
+            optimizer = make_optimizer(settings.optimizer, settings, self.dimension)
+            optimizer.load_state_dict(self._optimizer.state_dict())
+            self._optimizer = optimizer
+        self._size = size
 
     def _next_state(self, fitnesses: Vector, center: Vector, step: Vector, **own: Any) -> StateT:
         """Return the state of the next generation, at `center`; `own` are the fields of the search itself."""
@@ -379,6 +401,11 @@ class GaussianSearch(AskTell[GaussianStateT, GaussianBatch]):
         population = batch.candidates_keeping(self._buffers[number])
         self._kept = [*kept, *self._buffers[number]]
         return population
+
+    def adjust(self, settings: SearchSettings) -> None:
+        """Go on with another population and another optimizer, from the next generation on."""
+        super().adjust(settings)
+        self._buffers = []
 
     def _sums(self, weights: Weights, sum_blocks: SumBlocks | None) -> Sums:
         """Return the sums over all directions of this generation, or refuse them if they overflow."""

@@ -193,6 +193,11 @@ class PGPE(GaussianSearch[_State]):
             seed=settings.seed,
         )
 
+    def adjust(self, settings: SearchSettings) -> None:
+        """Go on with another population, optimizer and `stdev_learning_rate`, from the next generation on."""
+        super().adjust(settings)
+        self._stdev_learning_rate = settings.stdev_learning_rate
+
     def _check_fitnesses(self, told: Vector) -> None:
         check_finite(told, self._shaping)
 

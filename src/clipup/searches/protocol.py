@@ -199,6 +199,15 @@ class Search(Protocol):
         ...
 
 
+@runtime_checkable
+class Adjustable(Protocol):
+    """A search whose settings can change between two generations, as a schedule asks for."""
+
+    def adjust(self, settings: SearchSettings) -> None:
+        """Go on with these settings. Center, standard deviations and velocity stay as they are."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class SearchSettings(OptimizerSettings):
     """The settings from which any search in the registry can be made; each takes those that it knows.

@@ -20,8 +20,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from clipup import PGPE
 from clipup.engines import Task
-from clipup.engines.bench import Contest
+from clipup.training.bench import Contest
 
 RESULT = Path(__file__).parent / "results" / "rollout_scaling.json"
 POPULATIONS = {"Walker2d-v4": 100, "LunarLanderContinuous-v3": 200}
@@ -45,8 +46,13 @@ def by_turns(contests: dict[Any, Contest], seconds: float, repeats: int) -> dict
 def over_generations(env: str, seconds: float, repeats: int) -> dict[str, Any]:
     """Return the cost of an interaction from several generations on, and each over the first."""
     contests: dict[int, Contest] = {}
+    size = POPULATIONS[env]
+
+    def still(dimension: int) -> PGPE:
+        return PGPE(dimension=dimension, population_size=size, max_speed=1e-9, seed=1)
+
     for first in FIRST_GENERATIONS:
-        contests[first] = Contest(Task(env), population_size=POPULATIONS[env], max_speed=1e-9)
+        contests[first] = Contest(Task(env), population_size=size, search=still)
         contests[first].count_from(first)
     found = by_turns(contests, seconds, repeats)
     return {

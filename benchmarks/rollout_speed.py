@@ -6,9 +6,9 @@ PYTHON is an interpreter that has evotorch 0.6.1 and ray; without it the rival i
 the rival's is everything between two updates: sampling, making and resetting environments, stepping, observation
 statistics, ranking, updating. Bullet's Humanoid runs in one process on both sides.
 
-The yardsticks: *the simulator alone* is `clipup.engines.bench`, where every lane steps at every round (one that ends is
-reset and goes on), actions from fixed policies, no search. *The same calls* is what our generations asked of EnvPool,
-written down and asked again: the same resets and steps with the same actions, and nothing else. What lies between
+The yardsticks: *the simulator alone* is `clipup.training.bench`, where every lane steps at every round (one that ends
+is reset and goes on), actions from fixed policies, no search. *The same calls* is what our generations asked of
+EnvPool, written down and asked again: the same resets and steps with the same actions, nothing else. What lies between
 the two is the shape of the work (the last long episodes of a generation leave lanes idle; candidates that live long
 cost more physics); what lies between the second and ours is our own overhead.
 
@@ -296,12 +296,20 @@ class Tape:
 
 def measure(case: Case, late: Start | None, python: str | None, seconds: float, repeats: int) -> dict[str, Any]:
     """Return the speeds of all, by turns."""
+    from clipup import PGPE
     from clipup.engines import Task
-    from clipup.engines.bench import Contest
     from clipup.policies import Statistics
+    from clipup.training.bench import Contest
 
     task = Task(case.env, reward_offset=-case.alive_bonus, max_episode_steps=case.max_episode_steps)
-    center = None if late is None else np.array(late.center, np.float32)
+
+    def search(dimension: int) -> PGPE:
+        if late is None:
+            return PGPE(dimension=dimension, population_size=case.population_size, max_speed=case.max_speed, seed=1)
+        center = np.array(late.center, np.float32)
+        still = {"max_speed": 1e-9, "stdev": small_stdev(center), "stdev_learning_rate": 0.0}
+        return PGPE(center=center, population_size=case.population_size, seed=1, **still)
+
     known = None
     if late is not None and late.mean is not None:
         known = Statistics(np.array(late.mean), np.array(late.stdev))
@@ -309,9 +317,7 @@ def measure(case: Case, late: Start | None, python: str | None, seconds: float, 
         task,
         network=case.network,
         population_size=case.population_size,
-        center=center,
-        stdev=None if center is None else small_stdev(center),
-        max_speed=case.max_speed if center is None else 1e-9,
+        search=search,
         normalize=case.normalize,
         statistics=known,
     )
@@ -319,7 +325,7 @@ def measure(case: Case, late: Start | None, python: str | None, seconds: float, 
     rounds: list[dict[str, float]] = []
     try:
         rival = Rival(python, case, late) if python else None
-        tape = Tape(contest, seconds) if contest.engine_name == "envpool" else None
+        tape = Tape(contest, seconds) if contest.engine.name == "envpool" else None
         for repeat in range(repeats + 1):
             turn = {"simulator": contest.simulator(seconds), "ours": contest.ours(seconds)}
             if tape is not None:
@@ -338,7 +344,7 @@ def measure(case: Case, late: Start | None, python: str | None, seconds: float, 
         ratios = sorted(turn["ours"] / turn[name] for turn in rounds)
         found[f"ours over {name}"] = statistics.median(ratios)
         found[f"ours over {name}, spread"] = [ratios[0], ratios[-1]]
-    return {**found, "rounds": rounds, "engine": contest.engine_name, "lanes": contest.lanes}
+    return {**found, "rounds": rounds, "engine": contest.engine.name, "lanes": contest.lanes}
 
 
 def versions(python: str | None) -> dict[str, str]:

@@ -26,11 +26,9 @@ from clipup.searches import (
 )
 
 if TYPE_CHECKING:
-    from clipup.evaluation.evaluate import evaluate as evaluate
-    from clipup.export.policy import load_policy as load_policy
-    from clipup.training.api import TrainingResult as TrainingResult
-    from clipup.training.api import resume as resume
-    from clipup.training.api import train as train
+    from clipup.evaluation.evaluate import evaluate
+    from clipup.export.policy import load_policy
+    from clipup.training.api import TrainingResult, resume, train
 
 __version__ = "0.1.0"
 

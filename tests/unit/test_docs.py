@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-import clipup.engines
 from clipup.cli import main
 from clipup.searches import SEARCHES
 
@@ -83,8 +82,6 @@ def test_the_commands_of_the_page_about_searches_are_understood(capsys: pytest.C
 
 
 def test_the_examples_of_the_page_about_engines_run(capsys: pytest.CaptureFixture[str]) -> None:
-    if not hasattr(clipup.engines, "Rollout"):
-        pytest.skip("the page describes the engines after the merge; remove this then")
     names: dict[str, object] = {}
     for block in code_blocks("docs/engines.md"):
         exec(compile(block, "engines.md", "exec"), names)
@@ -92,7 +89,6 @@ def test_the_examples_of_the_page_about_engines_run(capsys: pytest.CaptureFixtur
     assert f"# {shown[-1]}" in code_blocks("docs/engines.md")[-1]
 
 
-@pytest.mark.xfail(reason="names files of branches that are not merged yet; remove this mark then", strict=False)
 def test_every_file_that_the_map_for_newcomers_names_exists() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     named = {path for path in re.findall(r"(?<![\w./])(?:[\w.-]+/)+(?:[\w-]+\.\w+)?", text) if ".venv" not in path}

@@ -14,13 +14,9 @@ from clipup.suggestions import did_you_mean
 class OneLineParser(argparse.ArgumentParser):
     """Raises `InvalidArgument` where argparse would print its usage and exit."""
 
-    def __init__(self, prog: str, description: str = "") -> None:
-        super().__init__(
-            prog=prog,
-            description=description,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
+    def __init__(self, prog: str, description: str = "", epilog: str = "") -> None:
+        layout = argparse.RawDescriptionHelpFormatter
+        super().__init__(prog, description=description, epilog=epilog, formatter_class=layout, allow_abbrev=False)
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of exiting."""

@@ -8,7 +8,7 @@ import dataclasses
 from clipup.cli.arguments import add_env_options, add_output_flags, whole_number
 from clipup.cli.output import print_json, say
 from clipup.engines import Task, registry
-from clipup.engines.bench import Contest, measure
+from clipup.training.bench import Contest, measure
 
 DESCRIPTION = """Measure how fast this machine trains on ENV, and how fast the simulator alone is.
 
@@ -20,7 +20,6 @@ EXAMPLES = """examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.add_argument("env", metavar="ENV", help="id of an environment, or module:id")
     parser.add_argument("--policy", default="linear-bias", metavar="TEXT", help="as in train (default: linear-bias)")
     parser.add_argument("--population", type=whole_number, default=200, metavar="N", help="candidates (default: 200)")

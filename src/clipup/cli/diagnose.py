@@ -21,7 +21,6 @@ EXAMPLES = """examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.add_argument("runs", nargs="+", metavar="RUN", help="run directories, or directories that contain some")
     add_output_flags(parser, quiet=False)
 
@@ -61,8 +60,7 @@ def finding_lines(findings: Sequence[Finding]) -> list[str]:
     """Findings as lines for a terminal."""
     lines: list[str] = []
     for finding in findings:
-        lines += textwrap.wrap(
-            f"{finding.severity}: {finding.sentence}", 110, initial_indent="  ", subsequent_indent="    "
-        )
+        said = f"{finding.severity}: {finding.sentence}"
+        lines += textwrap.wrap(said, 110, initial_indent="  ", subsequent_indent="    ")
         lines += textwrap.wrap(finding.suggestion, 110, initial_indent="    → ", subsequent_indent="      ")
     return lines

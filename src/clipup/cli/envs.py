@@ -10,9 +10,10 @@ from clipup.engines import registry
 from clipup.errors import MissingDependency, UnknownEnvironment
 from clipup.suggestions import nearest
 
-DESCRIPTION = """List the environments that are known here, and the engine that runs each with --engine auto.
+_ENGINES = "\n".join(f"  {entry.name:<10} {entry.summary}" for entry in registry.ENTRIES)
+DESCRIPTION = f"""List the environments that are known here, and the engine that runs each with --engine auto.
 
-{engines}
+{_ENGINES}
 
 Any other Gymnasium environment works as module:EnvId, which imports the module first. Training needs observations that
 are a vector of numbers; clipup train refuses others (images, dictionaries) before it begins."""
@@ -24,8 +25,6 @@ EXAMPLES = """examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    engines = "\n".join(f"  {entry.name:<10} {entry.summary}" for entry in registry.ENTRIES)
-    parser.description, parser.epilog = DESCRIPTION.format(engines=engines), EXAMPLES
     parser.add_argument("pattern", nargs="?", metavar="PATTERN", help="part of a name, or a pattern with * and ?")
     add_output_flags(parser, quiet=False)
 

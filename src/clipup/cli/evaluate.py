@@ -23,11 +23,8 @@ EXAMPLES = """examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     add_policy_arguments(parser)
-    parser.add_argument(
-        "--episodes", type=whole_number, default=16, metavar="N", help="number of episodes (default: 16)"
-    )
+    parser.add_argument("--episodes", type=whole_number, default=16, metavar="N", help="how many (default: 16)")
     parser.add_argument("--seed", type=seed_number, default=0, metavar="N", help="fixes the episodes (default: 0)")
     parser.add_argument("--workers", type=whole_number, metavar="N", help="threads (default: all)")
     add_output_flags(parser)

@@ -22,7 +22,6 @@ EXAMPLES = """examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.add_argument("policy", metavar="RUN_OR_POLICY", help="a run directory, or a policy file")
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="policy.onnx or policy.safetensors")
     parser.add_argument("--best", action="store_true", help="the best evaluated policy of a run, not the newest")

@@ -6,8 +6,9 @@ import io
 import os
 import sys
 
+from clipup import __version__
 from clipup.cli.arguments import OneLineParser
-from clipup.cli.registry import COMMANDS
+from clipup.cli.registry import COMMANDS, load
 from clipup.errors import ClipUpError, Diverged, EnvironmentFault, InvalidArgument, reason
 from clipup.suggestions import did_you_mean
 
@@ -47,28 +48,20 @@ def _dispatch(words: list[str]) -> int:
         sys.stdout.write(overview())
         return 0
     if words[0] in ("-V", "--version"):
-        from importlib.metadata import PackageNotFoundError, version
-
-        try:
-            number = version("clipup")
-        except PackageNotFoundError:
-            number = "(not installed)"
-        sys.stdout.write(f"clipup {number}\n")
+        sys.stdout.write(f"clipup {__version__}\n")
         return 0
-    command = next((command for command in COMMANDS if command.name == words[0]), None)
-    if command is None:
-        names = [known.name for known in COMMANDS]
-        raise InvalidArgument(f"unknown command {words[0]!r}{did_you_mean(words[0], names)} (see: clipup --help)")
-    module = command.load()
-    parser = OneLineParser(f"clipup {command.name}")
+    if words[0] not in COMMANDS:
+        raise InvalidArgument(f"unknown command {words[0]!r}{did_you_mean(words[0], COMMANDS)} (see: clipup --help)")
+    module = load(words[0])
+    parser = OneLineParser(f"clipup {words[0]}", module.DESCRIPTION, module.EXAMPLES)
     module.configure(parser)
     return module.run(parser.parse_all(words[1:]))
 
 
 def overview() -> str:
     """What `clipup --help` prints."""
-    width = max(len(command.name) for command in COMMANDS)
-    listing = "\n".join(f"  {command.name:<{width}}  {command.summary}" for command in COMMANDS)
+    width = max(map(len, COMMANDS))
+    listing = "\n".join(f"  {name:<{width}}  {summary}" for name, summary in COMMANDS.items())
     return f"""clipup: train controllers without backpropagation (PGPE with the ClipUp optimizer)
 
 usage: clipup COMMAND …    (clipup COMMAND --help explains each, with examples)

@@ -8,7 +8,7 @@ from pathlib import Path
 from clipup.cli.arguments import add_env_options
 from clipup.engines import Task
 from clipup.errors import InvalidArgument
-from clipup.export.policy import PolicyTask, policy_file, read_policy
+from clipup.export.policy import policy_file, read_policy
 from clipup.policies import Policy
 from clipup.runs.config import ENGINES
 from clipup.runs.trust import check_import
@@ -20,9 +20,7 @@ def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--best", action="store_true", help="the best evaluated policy of a run, not the newest")
     group = add_env_options(parser)
     group.add_argument("--env", metavar="ENV", help="use this environment instead of the one it was trained on")
-    group.add_argument(
-        "--engine", metavar="|".join(ENGINES), help="what runs the environment (default: as in training)"
-    )
+    group.add_argument("--engine", metavar="|".join(ENGINES), help="what runs it (default: as in training)")
     group.add_argument("--import", dest="imports", metavar="MODULE", action="append", default=[],
                        help="module that the environment named in the file may import")  # fmt: skip
 
@@ -37,11 +35,6 @@ def load(arguments: argparse.Namespace) -> tuple[Policy, Task, Path]:
         if not env:
             raise InvalidArgument(f"{path} names no environment; name one with --env")
         check_import(env, named=arguments.imports, source=str(path))
-    return policy, make_task(described, env, arguments), path
-
-
-def make_task(described: PolicyTask, env: str, arguments: argparse.Namespace) -> Task:
-    """The task as described, with what was given on the command line."""
     options = {**described.env_options, **arguments.env_options}
     engine = arguments.engine or described.engine
-    return Task(env=env, env_options=options, engine=engine, rescale_actions=described.rescale_actions)
+    return policy, Task(env, options, engine=engine, rescale_actions=described.rescale_actions), path

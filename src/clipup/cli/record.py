@@ -21,7 +21,6 @@ EXAMPLES = """examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     add_policy_arguments(parser)
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="video.mp4 or video.gif")
     parser.add_argument("--episodes", type=whole_number, default=1, metavar="N", help="number of episodes (default: 1)")

@@ -1,4 +1,4 @@
-"""The commands. A new one is a line here, and a module with `configure(parser)` and `run(arguments) -> int`.
+"""The commands. A new one is a line here, and a module like `CommandModule`.
 
 A module is imported only when its command is called, so `clipup --help` is always quick.
 """
@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import argparse
 import importlib
-from dataclasses import dataclass
 from typing import Protocol, cast
 
 
 class CommandModule(Protocol):
     """What the module of a command offers."""
 
+    DESCRIPTION: str
+    EXAMPLES: str
+
     def configure(self, parser: argparse.ArgumentParser) -> None:
-        """Add the arguments, the description and the examples."""
+        """Add the arguments."""
         ...
 
     def run(self, arguments: argparse.Namespace) -> int:
@@ -23,31 +25,24 @@ class CommandModule(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Command:
-    """The name of a command, its purpose in one line, and its module."""
-
-    name: str
-    summary: str
-    module: str
-
-    def load(self) -> CommandModule:
-        """Import the module."""
-        return cast(CommandModule, importlib.import_module(self.module))
+def load(name: str) -> CommandModule:
+    """Import the module of a command."""
+    return cast(CommandModule, importlib.import_module(f"clipup.cli.{name}"))
 
 
-COMMANDS = (
-    Command("train", "train a policy on an environment", "clipup.cli.train"),
-    Command("resume", "go on with a run, or give it more generations", "clipup.cli.resume"),
-    Command("evaluate", "measure a trained policy on the environment's own reward", "clipup.cli.evaluate"),
-    Command("record", "record a video of a trained policy", "clipup.cli.record"),
-    Command("export", "write a trained policy as ONNX or safetensors", "clipup.cli.export"),
-    Command("envs", "list environments and what runs them", "clipup.cli.envs"),
-    Command("runs", "list runs: task, generation, score, state", "clipup.cli.runs"),
-    Command("report", "write one page about runs: curves, diagnosis, settings", "clipup.cli.report"),
-    Command("watch", "show the same page live, for runs in progress", "clipup.cli.watch"),
-    Command("diagnose", "find what is wrong with a run, and what to change", "clipup.cli.diagnose"),
-    Command("tune", "find max_speed for a task", "clipup.cli.tune"),
-    Command("bench", "measure how fast this machine trains on an environment", "clipup.cli.bench"),
-    Command("reproduce", "repeat an experiment of the paper and compare it", "clipup.cli.reproduce"),
-)
+COMMANDS = {
+    "train": "train a policy on an environment",
+    "resume": "go on with a run, or give it more generations",
+    "evaluate": "measure a trained policy on the environment's own reward",
+    "record": "record a video of a trained policy",
+    "export": "write a trained policy as ONNX or safetensors",
+    "envs": "list environments and what runs them",
+    "runs": "list runs: task, generation, score, state",
+    "report": "write one page about runs: curves, diagnosis, settings",
+    "watch": "show the same page live, for runs in progress",
+    "diagnose": "find what is wrong with a run, and what to change",
+    "tune": "find max_speed for a task",
+    "bench": "measure how fast this machine trains on an environment",
+    "reproduce": "repeat an experiment of the paper and compare it",
+}
+"""The purpose of each command, by name."""

@@ -25,13 +25,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     from clipup.report.charts import AXES
 
-    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.add_argument("runs", nargs="+", metavar="RUN", help="run directories, or directories that contain some")
     parser.add_argument("-o", "--output", default="report.html", metavar="FILE", help="default: report.html")
     parser.add_argument("--figures", metavar="DIR", help="also write each chart as PNG and SVG into DIR")
-    parser.add_argument(
-        "--axis", choices=AXES, default=AXES[0], help="horizontal axis of the figures (the page has a switch)"
-    )
+    parser.add_argument("--axis", choices=AXES, default=AXES[0], help="horizontal axis of these figures")
     parser.add_argument("--video", type=whole_number, nargs="?", const=1, default=0, metavar="N",
                         help="embed videos of the N best policies (without N: 1)")  # fmt: skip
     add_output_flags(parser)

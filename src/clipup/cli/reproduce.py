@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
+from functools import partial
 from pathlib import Path
 
 from clipup.cli.arguments import add_output_flags, whole_number
@@ -30,15 +31,10 @@ LINE_SECONDS = 60.0
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.add_argument("name", nargs="?", metavar="NAME", help=f"one of: {', '.join(EXPERIMENTS)}")
     parser.add_argument("--runs", type=whole_number, metavar="N", help="runs per group (default: as in the paper)")
-    parser.add_argument(
-        "--generations", type=whole_number, metavar="N", help="generations per run (default: as in the paper)"
-    )
-    parser.add_argument(
-        "--group", action="append", default=[], metavar="G", help="run only this group; may be repeated"
-    )
+    parser.add_argument("--generations", type=whole_number, metavar="N", help="of each run (default: as in the paper)")
+    parser.add_argument("--group", action="append", default=[], metavar="G", help="only this group; may be repeated")
     parser.add_argument(
         "--set", action="append", default=[], type=_setting, metavar="NAME=VALUE",
         help="change a setting of every run, for example for a smaller machine; no claim is judged then",
@@ -47,14 +43,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=whole_number, metavar="N", help="runs at a time (default: one per core)")
     parser.add_argument("--cluster", metavar="ADDRESS", help="run on a cluster: ray, or the address of a Ray cluster")
     parser.add_argument(
-        "--out", default="reproduction", metavar="DIR", help="directory of the runs (default: reproduction)"
+        "--out", default="reproduction", metavar="DIR", help="directory of the runs (default: %(default)s)"
     )
-    parser.add_argument(
-        "--results", metavar="DIR", help="directory of the result file, figures and policies (default: --out)"
-    )
-    parser.add_argument(
-        "--collect", action="store_true", help="make no run, only tables and figures of the runs that exist"
-    )
+    parser.add_argument("--results", metavar="DIR", help="directory of results, figures and policies (default: --out)")
+    parser.add_argument("--collect", action="store_true", help="make no run, only tables and figures of existing runs")
     parser.add_argument("--no-figures", action="store_true", help="draw no figures, so that Matplotlib is not needed")
     parser.add_argument("--page", metavar="FILE", help="write a Markdown page about all result files in --results")
     add_output_flags(parser)
@@ -91,9 +83,9 @@ def _reproduce(arguments: argparse.Namespace, out: Path, results: Path) -> int:
         collect_only=arguments.collect,
     )
     live = sys.stderr.isatty()
-    watch = None if arguments.quiet else (_show_live if live else _show_line)
+    watch = None if arguments.quiet else partial(_show, live=live)
     done = reproduce(request, watch=watch, watch_seconds=1.0 if live else LINE_SECONDS)
-    if watch is _show_live:
+    if watch is not None and live:
         sys.stderr.write("\r\x1b[K")
     _report(done, json_output=arguments.json)
     return _exit_code(done.end)
@@ -145,22 +137,15 @@ def _list(*, as_json: bool) -> None:
     say(table(("experiment", "runs", "generations", "title"), rows))
 
 
-def _show_live(progress: ScheduleProgress) -> None:
-    sys.stderr.write(f"\r\x1b[K{_line(progress)}")
-    sys.stderr.flush()
-
-
-def _show_line(progress: ScheduleProgress) -> None:
-    note(_line(progress))
-
-
-def _line(progress: ScheduleProgress) -> str:
+def _show(progress: ScheduleProgress, *, live: bool) -> None:
     left = "?" if progress.remaining is None else duration(progress.remaining)
-    return (
+    line = (
         f"{progress.finished} of {progress.total} runs, generation {progress.generations} of "
         f"{progress.generations_wanted}, {duration(progress.seconds)} so far, {left} left: "
         f"{', '.join(progress.running)}"
     )
+    sys.stderr.write(f"\r\x1b[K{line}" if live else f"{line}\n")
+    sys.stderr.flush()
 
 
 def _setting(text: str) -> tuple[str, str]:

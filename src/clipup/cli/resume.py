@@ -26,7 +26,6 @@ EXAMPLES = """examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.usage = "clipup resume RUN [flags]"
     parser.add_argument("run", metavar="RUN", help="a run directory")
     parser.add_argument("--import", dest="imports", metavar="MODULE", action="append", default=[],

@@ -26,7 +26,8 @@ def carry_out(arguments: argparse.Namespace, train: Callable[[list[Tracker]], Tr
         with contextlib.suppress(OSError):  # a closed terminal may be what stopped the run
             say(f"stopped after generation {result.generation}, all saved; go on with: clipup resume {result.path}")
     else:
-        more = [] if arguments.quiet else [*findings(result), next_steps(result)]
+        findings = finding_lines(diagnose(result.records, result.config))
+        more = [] if arguments.quiet else [*findings, next_steps(result)]
         say("\n".join([ending(result), *more]))
     return code
 
@@ -56,11 +57,6 @@ def ending(result: TrainingResult) -> str:
         score = f"score {result.score:.2f}" + (f" ± {error:.2f}" if error is not None else "")
         score += f" (mean of {result.config.evaluation_episodes} episodes)"
     return f"finished ({result.reason}): {score}, generation {result.generation}, in {result.path}"
-
-
-def findings(result: TrainingResult) -> list[str]:
-    """What the records say is wrong with the run; no lines where nothing is."""
-    return finding_lines(diagnose(result.records, result.config))
 
 
 def next_steps(result: TrainingResult) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from clipup.cli.arguments import add_output_flags
 from clipup.cli.output import print_json, say, table
 from clipup.errors import ClipUpError, FileFault
-from clipup.runs.records import Record, read_records
+from clipup.runs.records import read_records
 from clipup.runs.rundir import RunDirectory, runs_below
 from clipup.tracking.terminal import count, number
 
@@ -20,7 +20,6 @@ EXAMPLES = """examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.add_argument("directory", nargs="?", default="runs", metavar="DIR", help="where to look (default: runs)")
     add_output_flags(parser, quiet=False)
 
@@ -57,15 +56,11 @@ def describe(path: Path) -> dict[str, object]:
         row["score"] = scored[-1].score if scored else None
         if status.state == "finished" and status.score is not None:
             row["score"] = status.score
-        row["best_score"] = max((_score(record) for record in scored), default=None)
+        row["best_score"] = max((record.score for record in scored if record.score is not None), default=None)
         row["state"] = status.state
     except ClipUpError as error:
         row |= {"state": "damaged", "error": str(error)}
     return row
-
-
-def _score(record: Record) -> float:
-    return record.score if record.score is not None else float("-inf")
 
 
 def _cells(row: dict[str, object]) -> tuple[str, ...]:

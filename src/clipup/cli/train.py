@@ -43,15 +43,12 @@ _HEADINGS = {
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add a flag for every setting."""
-    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.usage = "clipup train ENV [flags]"
     parser.add_argument("env", nargs="?", metavar="ENV", help="id of an environment, or module:id (see: clipup envs)")
     run = parser.add_argument_group("the run")
     run.add_argument("--run", metavar="DIR", help="run directory (default: runs/ENV-1, or the next free number)")
     run.add_argument("--config", metavar="FILE.toml", help="settings, as in the config.toml of a run")
-    run.add_argument(
-        "--preset", metavar="NAME", default="auto", help="preset to use, or none (default: the one of the task)"
-    )
+    run.add_argument("--preset", metavar="NAME", default="auto", help="preset to use, or none (default: the task's)")
     run.add_argument("--import", dest="imports", metavar="MODULE", action="append", default=[],
                      help="module that an environment named in --config may import")  # fmt: skip
     run.add_argument("--dry-run", action="store_true", help="print the resolved configuration and stop")
@@ -68,14 +65,13 @@ def add_setting_flags(parser: argparse.ArgumentParser, names: list[str], *, defa
         setting = known[name]
         if setting.group not in groups:
             groups[setting.group] = parser.add_argument_group(_HEADINGS[setting.group])
+        add = groups[setting.group].add_argument
         flag, text = "--" + name.replace("_", "-"), _help(name, setting, default)
         if types[name] is bool:
-            groups[setting.group].add_argument(
-                flag, action=argparse.BooleanOptionalAction, default=None, help=text, dest=name
-            )
+            add(flag, action=argparse.BooleanOptionalAction, default=None, help=text, dest=name)
         else:
             metavar = "|".join(setting.choices) or {int: "N", float: "X", str: "TEXT"}[types[name]]
-            groups[setting.group].add_argument(flag, metavar=metavar, dest=name, help=text)
+            add(flag, metavar=metavar, dest=name, help=text)
 
 
 def given_settings(arguments: argparse.Namespace) -> dict[str, object]:

@@ -31,22 +31,19 @@ NOT_HERE = ("env", "env_options", "max_speed", "optimizer", "target_score", "tot
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.usage = "clipup tune ENV [flags]"
     parser.add_argument("env", metavar="ENV", help="id of an environment, or module:id (see: clipup envs)")
     usual = TuningSettings()
     group = parser.add_argument_group("the search for max_speed")
     group.add_argument("--run", metavar="DIR", help="directory of the search (default: runs/tune-ENV)")
+    group.add_argument("--low", type=float, default=usual.low, metavar="X", help="lowest value (default: %(default)g)")
     group.add_argument(
-        "--low", type=float, default=usual.low, metavar="X", help=f"lowest value (default: {usual.low:g})"
-    )
-    group.add_argument(
-        "--high", type=float, default=usual.high, metavar="X", help=f"highest value (default: {usual.high:g})"
+        "--high", type=float, default=usual.high, metavar="X", help="highest value (default: %(default)g)"
     )
     group.add_argument("--points", type=int, default=usual.points, metavar="N",
-                       help=f"values of the first scan (default: {usual.points})")  # fmt: skip
+                       help="values of the first scan (default: %(default)s)")  # fmt: skip
     group.add_argument("--budget", type=float, default=usual.budget, metavar="X",
-                       help=f"train at most as much as this many whole runs (default: {usual.budget:g})")  # fmt: skip
+                       help="train at most as much as this many whole runs (default: %(default)g)")  # fmt: skip
     group.add_argument("--also", action="append", default=[], metavar="SETTING",
                        help=f"also tune {' or '.join(EXTRA_RANGES)}; may be repeated")  # fmt: skip
     group.add_argument("--preset", metavar="NAME", default="auto", help="preset to use, or none (default: the task's)")

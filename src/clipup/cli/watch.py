@@ -19,7 +19,6 @@ EXAMPLES = """examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.add_argument("directories", nargs="*", default=["runs"], metavar="DIR",
                         help="run directories, or directories that contain some (default: runs)")  # fmt: skip
     parser.add_argument("--port", type=int, default=0, metavar="N", help="default: any free port")

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Literal
 
 Severity = Literal["problem", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("problem", "warning", "note")
-
-
-def _nothing() -> Mapping[str, float]:
-    return {}
 
 
 @dataclass(frozen=True)
@@ -27,19 +23,12 @@ class Finding:
     severity: Severity
     sentence: str
     suggestion: str
-    evidence: Mapping[str, float] = field(default_factory=_nothing)
-    change: Mapping[str, float] = field(default_factory=_nothing)
+    evidence: Mapping[str, float] = field(default_factory=dict[str, float])
+    change: Mapping[str, float] = field(default_factory=dict[str, float])
 
     def as_json(self) -> dict[str, object]:
         """The finding as plain data, for ``clipup diagnose --json`` and the report."""
-        return {
-            "rule": self.rule,
-            "severity": self.severity,
-            "sentence": self.sentence,
-            "suggestion": self.suggestion,
-            "evidence": _for_json(self.evidence),
-            "change": _for_json(self.change),
-        }
+        return {**asdict(self), "evidence": _for_json(self.evidence), "change": _for_json(self.change)}
 
 
 def _for_json(values: Mapping[str, float]) -> dict[str, float | None]:

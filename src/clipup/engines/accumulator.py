@@ -9,20 +9,11 @@ from clipup.policies.normalizer import Moments
 
 
 class Accumulator:
-    """Sums over each candidate's episodes, by row.
+    """Sums over each candidate's episodes, by row: the environment's own rewards (`totals`), and `steps`.
 
-    Attributes
-    ----------
-    totals, steps
-        The environment's own rewards summed, and the steps taken.
-    scored
-        What the fitness counts, where that is not the environment's own reward; else the same array as `totals`.
-    broken
-        Whether a number was not finite.
-    endless
-        Whether an episode without any step limit had to be stopped.
-    moments
-        Observation moments, where they are collected.
+    `scored` is what the fitness counts; it is the same array as `totals` where that is the environment's own reward.
+    `broken` marks rows with a number that was not finite, `endless` those with an episode that had to be stopped
+    because nothing limits it. `moments` are those of the observations, where they are collected.
     """
 
     def __init__(self, rows: int, observation_size: int, *, collect_moments: bool, own_score: bool = False) -> None:

@@ -55,9 +55,8 @@ class Outcomes:
         Call it for a whole population only. An engine may also get a small part of one, in which all fail by chance.
         """
         if self.failures and len(self.failures) == len(self):
-            raise EnvironmentFault(
-                f"{label} failed for all {len(self)} candidates; the first: {self.failures[0].message}"
-            )
+            first = self.failures[0].message
+            raise EnvironmentFault(f"{label} failed for all {len(self)} candidates; the first: {first}")
         return self
 
     @classmethod

@@ -60,9 +60,8 @@ class Rollout:
         self.network.check(self.parameters)
         check_sizes(self.network, observation_size, action_size)
         if self.statistics is not None and len(self.statistics.mean) != observation_size:
-            raise InvalidArgument(
-                f"statistics must be of {observation_size} observations, got {len(self.statistics.mean)}"
-            )
+            got = len(self.statistics.mean)
+            raise InvalidArgument(f"statistics must be of {observation_size} observations, got {got}")
         if not 0 <= self.seed < 2**64:
             raise InvalidArgument(f"seed must be an integer from 0 to 2**64 - 1, got {self.seed}")
         if self.generation < 0 or self.first < 0:

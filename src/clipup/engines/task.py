@@ -76,9 +76,8 @@ class Task:
         if not isinstance(cast(object, self.engine), str):
             raise InvalidArgument(f"engine must be the name of one, or 'auto', got {self.engine!r}")
         if self.episode_seeds not in get_args(EpisodeSeeds):
-            raise InvalidArgument(
-                f"episode_seeds must be 'independent', 'pair' or 'shared', got {self.episode_seeds!r}"
-            )
+            choices = ", ".join(get_args(EpisodeSeeds))
+            raise InvalidArgument(f"episode_seeds must be one of {choices}, got {self.episode_seeds!r}")
 
     @property
     def label(self) -> str:
@@ -88,12 +87,7 @@ class Task:
     def for_evaluation(self) -> Task:
         """Return the task with the environment's own reward and length, and one episode per row."""
         return replace(
-            self,
-            reward_offset=0.0,
-            reward_terms=None,
-            max_episode_steps=None,
-            episodes=1,
-            episode_seeds="independent",
+            self, reward_offset=0.0, reward_terms=None, max_episode_steps=None, episodes=1, episode_seeds="independent"
         )
 
 

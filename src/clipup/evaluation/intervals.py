@@ -129,18 +129,17 @@ def summarize_group(scores: ArrayLike, *, confidence: float = 0.95) -> GroupSumm
 def difference(first: ArrayLike, second: ArrayLike, *, confidence: float = 0.9) -> tuple[float, Interval]:
     """Return by how much the mean of `second` exceeds that of `first`, with its stratified interval."""
 
-    def excess(low: Scores, high: Scores) -> Scores:
-        return mean(high) - mean(low)
-
-    estimate = float(excess(np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)))
-    return estimate, bootstrap_interval([first, second], excess, confidence=confidence)
+    return _compared(first, second, lambda low, high: mean(high) - mean(low), confidence)
 
 
 def percent_reduction(before: ArrayLike, after: ArrayLike, *, confidence: float = 0.9) -> tuple[float, Interval]:
     """Return by how many percent the mean of `after` lies below that of `before`, with its stratified interval."""
 
-    def reduction(first: Scores, second: Scores) -> Scores:
-        return 100.0 * (1.0 - mean(second) / mean(first))
+    return _compared(before, after, lambda first, second: 100.0 * (1.0 - mean(second) / mean(first)), confidence)
 
-    estimate = float(reduction(np.asarray(before, dtype=np.float64), np.asarray(after, dtype=np.float64)))
-    return estimate, bootstrap_interval([before, after], reduction, confidence=confidence)
+
+def _compared(
+    one: ArrayLike, other: ArrayLike, statistic: Callable[[Scores, Scores], Scores], confidence: float
+) -> tuple[float, Interval]:
+    estimate = float(statistic(np.asarray(one, dtype=np.float64), np.asarray(other, dtype=np.float64)))
+    return estimate, bootstrap_interval([one, other], statistic, confidence=confidence)

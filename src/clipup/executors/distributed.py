@@ -12,19 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clipup.engines import Outcomes, Task
-from clipup.executors.jobs import BlockSums, CenterEvaluation, Job, Population, Result_co, Sums, WorkerDescription
-from clipup.executors.scheduler import (
-    Action,
-    AnyJob,
-    Assign,
-    Assignment,
-    Dismiss,
-    Event,
-    Publish,
-    Scheduler,
-    Stop,
-    Warn,
+from clipup.executors import scheduler
+from clipup.executors.jobs import (
+    BlockSums,
+    CenterEvaluation,
+    ConsecutiveSums,
+    Job,
+    Population,
+    Result_co,
+    WorkerDescription,
 )
+from clipup.executors.scheduler import Action, AnyJob, Assignment, Event, Scheduler
 from clipup.executors.work_queue import RangeRule
 from clipup.policies import Statistics
 from clipup.searches.protocol import Batch, BlockSum, FloatArray
@@ -84,16 +82,9 @@ class Transport(Protocol):
 class DistributedExecutor:
     """Evaluates on a transport's workers; see `clipup.executors.protocol.Executor`.
 
-    Parameters
-    ----------
-    transport
-        The workers.
-    task
-        What they run.
-    episode_timeout
-        Seconds that an episode may take. If a candidate takes longer on several workers, the run ends with an error,
-        as it does for a candidate that kills its workers. (A fitness that depends on a clock would not be a pure
-        function of its inputs.)
+    An episode may take `episode_timeout` seconds. If a candidate takes longer on several workers, the run ends with an
+    error, as it does for a candidate that kills its workers. (A fitness that depends on a clock would not be a pure
+    function of its inputs.)
     """
 
     def __init__(self, transport: Transport, task: Task, *, episode_timeout: float | None = None) -> None:
@@ -146,7 +137,7 @@ class DistributedExecutor:
         _, parts = self._run(job, start, stop, ahead=ahead, enough=stop)
         return Outcomes.concatenate(parts).check(self._task.label)
 
-    def _shared_sums(self, job: BlockSums) -> Iterator[Sums]:
+    def _shared_sums(self, job: BlockSums) -> Iterator[ConsecutiveSums]:
         """Yield sums as they become ready, with a bounded number of later ones under way."""
         done, window, count = 0, 2 * self._transport.size, job.total.block_count
         while done < count:
@@ -182,15 +173,15 @@ class DistributedExecutor:
     def _perform(self, actions: Sequence[Action]) -> None:
         for action in actions:
             match action:
-                case Publish(number, job):
+                case scheduler.Publish(number, job):
                     self._transport.publish(number, job)
-                case Assign(worker, assignment):
+                case scheduler.Assign(worker, assignment):
                     self._transport.assign(worker, assignment)
-                case Dismiss(worker, reason):
+                case scheduler.Dismiss(worker, reason):
                     self._transport.dismiss(worker, reason)
-                case Warn(message):
+                case scheduler.Warn(message):
                     _logger.warning("%s", message)
-                case Stop(error):
+                case scheduler.Stop(error):
                     raise error
 
 

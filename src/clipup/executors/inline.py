@@ -9,15 +9,7 @@ from clipup.searches.protocol import Batch, FloatArray, SumBlocks
 
 
 class InlineExecutor:
-    """Runs every job on one worker in this process; see `clipup.executors.protocol.Executor`.
-
-    Parameters
-    ----------
-    setup
-        What the worker is made for.
-    threads
-        How many threads an engine with threads of its own may use; None for all processors.
-    """
+    """Runs every job on one worker in this process, made as `Worker` is; see `clipup.executors.protocol.Executor`."""
 
     sum_blocks: SumBlocks | None = None
 

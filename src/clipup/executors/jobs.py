@@ -17,10 +17,10 @@ from clipup.engines.protocol import DEFAULT_LANES
 from clipup.policies import Network, Statistics
 from clipup.searches.protocol import Batch, BlockSum, FloatArray
 
-Sums = list[tuple[NDArray[np.float64], ...]]
+ConsecutiveSums = list[tuple[NDArray[np.float64], ...]]
 """The sums of consecutive blocks."""
 
-Result = Outcomes | Sums
+Result = Outcomes | ConsecutiveSums
 Result_co = TypeVar("Result_co", bound=Result, covariant=True)
 
 
@@ -51,12 +51,7 @@ class WorkerDescription:
 class Worker:
     """Runs jobs. Its engines are kept between generations.
 
-    Parameters
-    ----------
-    setup
-        What it is made for.
-    threads
-        How many threads an engine with threads of its own may use; None for all processors.
+    An engine with threads of its own may use `threads` of them; None stands for all processors.
     """
 
     def __init__(self, setup: Setup, *, threads: int | None = 1) -> None:
@@ -147,7 +142,7 @@ class Population:
         return (
             isinstance(earlier, Population)
             and self.batch.same_generation(earlier.batch)
-            and _same_statistics(self.statistics, earlier.statistics)
+            and _bits(self.statistics) == _bits(earlier.statistics)
         )
 
 
@@ -192,7 +187,7 @@ class BlockSums:
     episodes: int = field(default=0, init=False)
     step: int = field(default=1, init=False)
 
-    def run(self, worker: Worker, start: int, stop: int) -> Sums:
+    def run(self, worker: Worker, start: int, stop: int) -> ConsecutiveSums:
         """Sum each block. The search adds the blocks, in order."""
         with np.errstate(over="ignore", invalid="ignore"):
             return [self.total.block(number) for number in range(start, stop)]
@@ -202,7 +197,5 @@ class BlockSums:
         return self is earlier
 
 
-def _same_statistics(one: Statistics | None, other: Statistics | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return one.mean.tobytes() == other.mean.tobytes() and one.stdev.tobytes() == other.stdev.tobytes()
+def _bits(statistics: Statistics | None) -> tuple[bytes, bytes] | None:
+    return None if statistics is None else (statistics.mean.tobytes(), statistics.stdev.tobytes())

@@ -36,9 +36,6 @@ _CLOSING_SECONDS = 1.0
 _PR_SET_PDEATHSIG = 1
 
 
-# -- in the trainer's process ------------------------------------------------------------------------------------------
-
-
 @dataclass
 class _Process:
     process: SpawnProcess
@@ -51,12 +48,7 @@ class _Process:
 class ProcessTransport:
     """Processes that are started with spawn, use one BLAS thread each, and end with this process.
 
-    Parameters
-    ----------
-    setup
-        What the workers are made for; must be picklable.
-    workers
-        How many there are.
+    There are `workers` of them. They are made for `setup`, which must be picklable.
     """
 
     rule = RangeRule(share=3.0, message=0.0004, longest=3.0)
@@ -230,9 +222,6 @@ def _worker_environment() -> Generator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-
-
-# -- in the worker's process -------------------------------------------------------------------------------------------
 
 
 def serve(connection: Connection, setup: bytes, end_with_thread: bool) -> None:

@@ -46,9 +46,6 @@ class Assignment:
         return self.stop - self.start
 
 
-# -- events: what happened ---------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Joined:
     """A worker is ready."""
@@ -84,9 +81,6 @@ class Failed:
 
 
 Event = Joined | Finished | Lost | Failed
-
-
-# -- actions: what to do -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -130,9 +124,6 @@ class Stop:
 Action = Publish | Assign | Dismiss | Warn | Stop
 
 
-# -- the machine -------------------------------------------------------------------------------------------------------
-
-
 @dataclass
 class _Held:
     """What a worker holds: its assignments, the oldest first, each with the seconds that it may take."""
@@ -158,17 +149,10 @@ class _Held:
 
 
 class Scheduler:
-    """Has one job at a time done by the workers that are there.
+    """Has one job at a time done by the workers that are there, in ranges that follow `rule`.
 
-    Parameters
-    ----------
-    rule
-        How the work is divided into ranges.
-    now
-        The time, in seconds from any fixed moment.
-    episode_timeout
-        Seconds that an episode may take. A worker that holds a range longer than its episodes may take is dismissed,
-        and counts as lost.
+    Times (`now`) are in seconds from any fixed moment. A worker that holds a range longer than its episodes may take,
+    by `episode_timeout`, is dismissed and counts as lost.
     """
 
     def __init__(self, rule: RangeRule, *, now: float, episode_timeout: float | None = None) -> None:
@@ -232,11 +216,8 @@ class Scheduler:
         actions = [*self._dismiss_late(now)]
         if self._slow_at is not None and now > self._slow_at:
             self._slow_at = None
-            actions.append(
-                Warn(
-                    f"no worker is ready after {SLOW_START:g} s: workers still import, or wait for room on the cluster"
-                )
-            )
+            waiting = "workers still import, or wait for room on the cluster"
+            actions.append(Warn(f"no worker is ready after {SLOW_START:g} s: {waiting}"))
         if self._job is not None:
             for depth in range(self._rule.depth):
                 for number, held in self._workers.items():
@@ -274,8 +255,6 @@ class Scheduler:
             case Lost(_, reason, _):
                 return self._lose_starting(reason)
         return []
-
-    # -- jobs and ranges -----------------------------------------------------------------------------------------------
 
     def _continues(self, job: AnyJob, start: int, stop: int) -> bool:
         """Return whether nothing of what was begun must be dropped."""
@@ -324,8 +303,6 @@ class Scheduler:
                 least = registry.entry(self._description.engine.name).preferred_candidates
             self._sizers[job.noun] = RangeSizer(self._rule, least=least, most=most)
         return self._sizers[job.noun]
-
-    # -- losses and clocks ---------------------------------------------------------------------------------------------
 
     def _seconds_allowed(self, job: AnyJob) -> float | None:
         """Return how long one index of a job may take."""

@@ -28,23 +28,11 @@ def make_executor(
     cluster: str | None = None,
     episode_timeout: float | None = None,
 ) -> Executor:
-    """Return the executor for a task.
+    """Return the executor for a task; the other arguments are settings of a run (`clipup.runs.config.RunConfig`).
 
-    Parameters
-    ----------
-    task, policy
-        What is run, and the network as text (``linear``, ``linear-bias``, ``mlp:64,64``).
-    collect_moments
-        Whether to collect observation statistics.
-    lanes
-        How many simulators an engine with lanes holds; part of what is computed.
-    workers
-        How many threads, processes or actors to use, depending on the engine and the cluster; None for one for each
-        processor. One process means: stay in this process.
-    cluster
-        ``"ray"``, or an address of Ray (``"auto"``, ``"host:6379"``, ``"ray://host:10001"``) to run on a cluster.
-    episode_timeout
-        Seconds that an episode may take, for environments that may hang; needs processes or a cluster.
+    `workers` counts threads, processes or actors, depending on the engine and the cluster. None means one for each
+    processor; one process means: stay in this process. `episode_timeout` is for environments that may hang, and needs
+    processes or a cluster.
     """
     if workers is not None and workers < 1:
         raise InvalidArgument(f"workers must be at least 1, got {workers}")

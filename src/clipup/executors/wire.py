@@ -6,7 +6,7 @@ import json
 import math
 import struct
 import traceback
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,22 +14,42 @@ from numpy.typing import NDArray
 from clipup import errors
 from clipup.engines import Failure, Outcomes
 from clipup.errors import ClipUpError, EnvironmentFault
-from clipup.executors.jobs import Result, Sums
+from clipup.executors.jobs import Result
 from clipup.policies import Moments
 
-_IS_OUTCOMES, _IS_SUMS = 1, 2
-_OUTCOMES = struct.Struct("<BIII")  # kind, candidates, observation size (0: no moments), failures
-_SUMS = struct.Struct("<BII")  # kind, blocks, length of the text with the shapes
+_LENGTH = struct.Struct("<I")  # of the text that describes the arrays after it
 
 
 def pack(result: Result) -> bytes:
-    """Return a result as bytes."""
-    return _pack_outcomes(result) if isinstance(result, Outcomes) else _pack_sums(result)
+    """Return a result as bytes: its length, a text that describes it, its arrays."""
+    about: dict[str, object] = {}
+    if isinstance(result, Outcomes):
+        moments = result.moments
+        arrays: list[NDArray[Any]] = [result.fitness, result.returns, result.interactions]
+        arrays += [] if moments is None else [moments.count, moments.mean, moments.m2]
+        about["failures"] = [(failure.index, failure.message) for failure in result.failures]
+    else:
+        arrays = [array for block in result for array in block]
+        about["blocks"] = len(result)
+    about["arrays"] = [(array.dtype.str, array.shape) for array in arrays]
+    text = json.dumps(about).encode()
+    return b"".join([_LENGTH.pack(len(text)), text, *(array.tobytes() for array in arrays)])
 
 
 def unpack(data: bytes) -> Result:
     """Return what `pack` packed; its arrays are read-only."""
-    return _unpack_outcomes(data) if data[0] == _IS_OUTCOMES else _unpack_sums(data)
+    offset = _LENGTH.size + _LENGTH.unpack_from(data)[0]
+    about = json.loads(data[_LENGTH.size : offset])
+    arrays: list[NDArray[Any]] = []
+    for kind, shape in about["arrays"]:
+        arrays.append(np.frombuffer(data, kind, math.prod(shape), offset).reshape(shape))
+        offset += arrays[-1].nbytes
+    if "blocks" in about:
+        size = len(arrays) // about["blocks"]
+        return [tuple(arrays[number * size :][:size]) for number in range(about["blocks"])]
+    fitness, returns, interactions, *moments = arrays
+    failures = tuple(Failure(index, message) for index, message in about["failures"])
+    return Outcomes(fitness, returns, interactions, Moments(*moments) if moments else None, failures)
 
 
 def pack_error(error: BaseException) -> bytes:
@@ -51,70 +71,3 @@ def unpack_error(data: bytes) -> ClipUpError:
     error = cls(message)
     error.add_note(detail)
     return error
-
-
-def _pack_outcomes(outcomes: Outcomes) -> bytes:
-    moments = outcomes.moments
-    size = 0 if moments is None else moments.mean.shape[1]
-    parts = [
-        _OUTCOMES.pack(_IS_OUTCOMES, len(outcomes), size, len(outcomes.failures)),
-        outcomes.fitness.astype("<f8").tobytes(),
-        outcomes.returns.astype("<f8").tobytes(),
-        outcomes.interactions.astype("<i8").tobytes(),
-    ]
-    if moments is not None:
-        parts += [
-            moments.count.astype("<i8").tobytes(),
-            moments.mean.astype("<f8").tobytes(),
-            moments.m2.astype("<f8").tobytes(),
-        ]
-    if outcomes.failures:
-        parts.append(json.dumps([(failure.index, failure.message) for failure in outcomes.failures]).encode())
-    return b"".join(parts)
-
-
-def _unpack_outcomes(data: bytes) -> Outcomes:
-    _, rows, size, failed = _OUTCOMES.unpack_from(data)
-    reader = _Reader(data, _OUTCOMES.size)
-    fitness, returns, interactions = reader.floats(rows), reader.floats(rows), reader.integers(rows)
-    moments = None
-    if size:
-        moments = Moments(reader.integers(rows), reader.floats(rows, size), reader.floats(rows, size))
-    failures: tuple[Failure, ...] = ()
-    if failed:
-        listed = cast("list[tuple[int, str]]", json.loads(data[reader.offset :]))
-        failures = tuple(Failure(index, message) for index, message in listed)
-    return Outcomes(fitness, returns, interactions, moments, failures)
-
-
-def _pack_sums(sums: Sums) -> bytes:
-    """Pack the shapes of a block's arrays (all blocks have the same) as text, then the arrays."""
-    shapes = json.dumps([array.shape for array in sums[0]]).encode()
-    arrays = [array.astype("<f8").tobytes() for block in sums for array in block]
-    return b"".join([_SUMS.pack(_IS_SUMS, len(sums), len(shapes)), shapes, *arrays])
-
-
-def _unpack_sums(data: bytes) -> Sums:
-    _, blocks, length = _SUMS.unpack_from(data)
-    reader = _Reader(data, _SUMS.size + length)
-    shapes = cast("list[list[int]]", json.loads(data[_SUMS.size : reader.offset]))
-    return [tuple(reader.floats(*shape) for shape in shapes) for _ in range(blocks)]
-
-
-class _Reader:
-    """Reads arrays from bytes, one after the other."""
-
-    def __init__(self, data: bytes, offset: int) -> None:
-        self._data = data
-        self.offset = offset
-
-    def floats(self, *shape: int) -> NDArray[np.float64]:
-        return self._read("<f8", *shape)
-
-    def integers(self, *shape: int) -> NDArray[np.int64]:
-        return self._read("<i8", *shape)
-
-    def _read(self, kind: str, *shape: int) -> NDArray[Any]:
-        values = np.frombuffer(self._data, kind, math.prod(shape), self.offset).reshape(shape)
-        self.offset += values.nbytes
-        return values

@@ -26,7 +26,7 @@ MESSAGES = 25
 SPARE_SECONDS = 0.5
 """Ranges shorter than this are sent before the worker needs them, because the round trip would be noticeable."""
 
-Result = TypeVar("Result")
+ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True, order=True)
@@ -44,18 +44,11 @@ class Span:
         return str(self.start) if len(self) == 1 else f"{self.start}..{self.stop - 1}"
 
 
-class WorkQueue(Generic[Result]):
-    """The indices ``start … stop - 1``, handed out in spans.
+class WorkQueue(Generic[ResultT]):
+    """The indices ``start … stop - 1``, handed out in spans. `extend` adds more. `unfinished` have no result yet.
 
-    Parameters
-    ----------
-    start, stop
-        The first index, and the one after the last. `extend` adds more.
-    tries
-        How many workers may be lost on a single index before it is given up.
-    step
-        Spans have a multiple of `step` indices where possible: 2 keeps mirrored pairs together, whose noise is then
-        made once.
+    An index is given up when `tries` workers were lost on it alone. Spans have a multiple of `step` indices where
+    possible: 2 keeps mirrored pairs together, whose noise is then made once.
     """
 
     def __init__(self, start: int = 0, stop: int = 0, *, tries: int = 3, step: int = 2) -> None:
@@ -63,32 +56,22 @@ class WorkQueue(Generic[Result]):
         self._step = step
         self._waiting: list[Span] = []  # a heap with the lowest index first, so that lost spans run again at once
         self._running: dict[int, Span] = {}
-        self._done: dict[int, tuple[int, Result]] = {}
-        self._stop = start
-        self._unfinished = 0
+        self._done: dict[int, tuple[int, ResultT]] = {}
+        self.stop = start
+        self.unfinished = 0
         self.extend(stop)
-
-    @property
-    def stop(self) -> int:
-        """The index after the last one."""
-        return self._stop
 
     @property
     def waiting(self) -> int:
         """How many indices wait for a worker."""
         return sum(len(span) for span in self._waiting)
 
-    @property
-    def unfinished(self) -> int:
-        """How many indices have no result yet, waiting or running."""
-        return self._unfinished
-
     def extend(self, stop: int) -> None:
         """Add the indices from the end of the queue to ``stop - 1``."""
-        if self._stop < stop:
-            heapq.heappush(self._waiting, Span(self._stop, stop))
-            self._unfinished += stop - self._stop
-            self._stop = stop
+        if self.stop < stop:
+            heapq.heappush(self._waiting, Span(self.stop, stop))
+            self.unfinished += stop - self.stop
+            self.stop = stop
 
     def take(self, size: int) -> Span | None:
         """Return the next span, of at most `size` indices; None if nothing is waiting."""
@@ -102,11 +85,11 @@ class WorkQueue(Generic[Result]):
         self._running[span.start] = span
         return span
 
-    def finish(self, start: int, result: Result) -> None:
+    def finish(self, start: int, result: ResultT) -> None:
         """Store the result of the running span that begins at `start`."""
         span = self._running.pop(start)
         self._done[start] = (span.stop, result)
-        self._unfinished -= len(span)
+        self.unfinished -= len(span)
 
     def give_back(self, start: int) -> None:
         """Let another worker have a span that no worker has begun."""
@@ -136,9 +119,9 @@ class WorkQueue(Generic[Result]):
             start = self._done[start][0]
         return start
 
-    def collect(self, start: int, stop: int) -> list[Result]:
+    def collect(self, start: int, stop: int) -> list[ResultT]:
         """Remove and return the results of ``start … stop - 1``, which are all ready, in order."""
-        results: list[Result] = []
+        results: list[ResultT] = []
         while start < stop:
             start, result = self._done.pop(start)
             results.append(result)
@@ -162,14 +145,7 @@ class RangeRule:
 class RangeSizer:
     """Learns how long one index takes, and says how many indices the next range has.
 
-    Parameters
-    ----------
-    rule
-        What a message costs.
-    least
-        The smallest range: engines that step many candidates at once are slow with few.
-    most
-        The largest range; None for no limit.
+    That is `least` to `most` indices: engines that step many candidates at once are slow with few.
     """
 
     def __init__(self, rule: RangeRule, *, least: int = 2, most: int | None = None) -> None:

@@ -113,9 +113,8 @@ class _Graph:
 
     def constant(self, name: str, values: NDArray[np.generic]) -> str:
         """Add a constant."""
-        self.constants.append(
-            self._onnx.numpy_helper.from_array(np.ascontiguousarray(values).reshape(values.shape), name)
-        )
+        array = np.ascontiguousarray(values).reshape(values.shape)
+        self.constants.append(self._onnx.numpy_helper.from_array(array, name))
         return name
 
     def add(self, kind: str, inputs: list[str], output: str, **attributes: Any) -> str:

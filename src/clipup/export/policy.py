@@ -29,16 +29,12 @@ SIZE_LIMIT = 4 * 1024**3
 Scalar = str | int | float | bool
 
 
-def _no_options() -> Mapping[str, Scalar]:
-    return {}
-
-
 @dataclass(frozen=True)
 class PolicyTask:
     """The task that a policy was trained for: enough to evaluate it there."""
 
     env: str = ""
-    env_options: Mapping[str, Scalar] = field(default_factory=_no_options)
+    env_options: Mapping[str, Scalar] = field(default_factory=dict[str, Scalar])
     engine: str = "auto"
     rescale_actions: bool = False
     generation: int = 0

@@ -9,17 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from clipup.errors import StateMismatch
-from clipup.optimizers.protocol import (
-    State,
-    StateValue,
-    Vector,
-    as_gradient,
-    check_decay,
-    check_overflow,
-    check_positive,
-    load_vector,
-    stored,
-)
+from clipup.optimizers import protocol as checks
+from clipup.optimizers.protocol import State, StateValue, Vector
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # Kingma and Ba; the paper uses them too
 
@@ -42,10 +33,10 @@ class Adam:
     kind: ClassVar[str] = "adam"
 
     def __init__(self, step_size: float, beta1: float = BETA1, beta2: float = BETA2, epsilon: float = EPSILON) -> None:
-        self.step_size = check_positive("step_size", step_size)
-        self.beta1 = check_decay("beta1", beta1)
-        self.beta2 = check_decay("beta2", beta2)
-        self.epsilon = check_positive("epsilon", epsilon)
+        self.step_size = checks.check_positive("step_size", step_size)
+        self.beta1 = checks.check_decay("beta1", beta1)
+        self.beta2 = checks.check_decay("beta2", beta2)
+        self.epsilon = checks.check_positive("epsilon", epsilon)
         self._steps = 0
         self._mean: Vector | None = None
         self._square: Vector | None = None
@@ -55,7 +46,7 @@ class Adam:
 
     def ascent(self, gradient: ArrayLike) -> Vector:
         """Return the step for this gradient and advance both averages."""
-        g = as_gradient(gradient, self._mean)
+        g = checks.as_gradient(gradient, self._mean)
         mean = np.zeros_like(g) if self._mean is None else self._mean
         square = np.zeros_like(g) if self._square is None else self._square
         steps = self._steps + 1
@@ -64,31 +55,23 @@ class Adam:
             square = self.beta2 * square + (1 - self.beta2) * np.square(g)
             unbiased_mean, unbiased_square = mean / (1 - self.beta1**steps), square / (1 - self.beta2**steps)
             step = self.step_size * unbiased_mean / (np.sqrt(unbiased_square) + self.epsilon)
-        check_overflow(self.kind, mean, square, step)
+        checks.check_overflow(self.kind, mean, square, step)
         self._steps, self._mean, self._square = steps, mean, square
         return step
 
     def state_dict(self) -> State:
         """Return both averages and the number of steps made."""
-        return {
-            "kind": self.kind,
-            "steps": self._steps,
-            "mean": stored(self._mean),
-            "square": stored(self._square),
-        }
+        mean, square = checks.stored(self._mean), checks.stored(self._square)
+        return {"kind": self.kind, "steps": self._steps, "mean": mean, "square": square}
 
     def load_state_dict(self, state: Mapping[str, StateValue]) -> None:
         """Go on from saved averages."""
-        mean, square = load_vector(self.kind, state, "mean"), load_vector(self.kind, state, "square")
+        mean, square = checks.load_vector(self.kind, state, "mean"), checks.load_vector(self.kind, state, "square")
         steps = state.get("steps")
         if isinstance(steps, bool) or not isinstance(steps, int) or steps < 0:
             raise StateMismatch(f"the adam state needs a count of steps, got {steps!r}")
         if not (steps == 0) == (mean is None) == (square is None):
-            raise StateMismatch(
-                f"the adam state must have both averages after a step and neither before, got {steps} steps"
-            )
+            raise StateMismatch(f"the adam state must have both averages, or neither before a step, got {steps} steps")
         if mean is not None and square is not None and (mean.shape != square.shape or (square < 0).any()):
-            raise StateMismatch(
-                "adam's averages must have one size, and the average of the square must not be negative"
-            )
+            raise StateMismatch("adam's averages must have one size, and that of the square must not be negative")
         self._steps, self._mean, self._square = steps, mean, square

@@ -9,18 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from clipup.errors import StateMismatch
-from clipup.optimizers.protocol import (
-    MOMENTUM,
-    State,
-    StateValue,
-    Vector,
-    as_gradient,
-    check_decay,
-    check_overflow,
-    check_positive,
-    load_vector,
-    stored,
-)
+from clipup.optimizers import protocol as checks
+from clipup.optimizers.protocol import MOMENTUM, State, StateValue, Vector
 
 
 class GradientAscent:
@@ -33,7 +23,7 @@ class GradientAscent:
     kind: ClassVar[str] = "ascent"
 
     def __init__(self, step_size: float) -> None:
-        self.step_size = check_positive("step_size", step_size)
+        self.step_size = checks.check_positive("step_size", step_size)
 
     def __repr__(self) -> str:
         return f"GradientAscent(step_size={self.step_size})"
@@ -41,8 +31,8 @@ class GradientAscent:
     def ascent(self, gradient: ArrayLike) -> Vector:
         """Return the scaled gradient."""
         with np.errstate(over="ignore"):
-            step = self.step_size * as_gradient(gradient, None)
-        check_overflow(self.kind, step)
+            step = self.step_size * checks.as_gradient(gradient, None)
+        checks.check_overflow(self.kind, step)
         return step
 
     def state_dict(self) -> State:
@@ -66,8 +56,8 @@ class HeavyBall:
     kind: ClassVar[str] = "heavy-ball"
 
     def __init__(self, step_size: float, momentum: float = MOMENTUM) -> None:
-        self.step_size = check_positive("step_size", step_size)
-        self.momentum = check_decay("momentum", momentum)
+        self.step_size = checks.check_positive("step_size", step_size)
+        self.momentum = checks.check_decay("momentum", momentum)
         self._velocity: Vector | None = None
 
     def __repr__(self) -> str:
@@ -76,17 +66,17 @@ class HeavyBall:
     def ascent(self, gradient: ArrayLike) -> Vector:
         """Return the new velocity."""
         with np.errstate(over="ignore", invalid="ignore"):
-            velocity = self.step_size * as_gradient(gradient, self._velocity)
+            velocity = self.step_size * checks.as_gradient(gradient, self._velocity)
             if self._velocity is not None:
                 velocity += self.momentum * self._velocity
-        check_overflow(self.kind, velocity)
+        checks.check_overflow(self.kind, velocity)
         self._velocity = velocity
         return velocity.copy()
 
     def state_dict(self) -> State:
         """Return the velocity (empty before the first step)."""
-        return {"kind": self.kind, "velocity": stored(self._velocity)}
+        return {"kind": self.kind, "velocity": checks.stored(self._velocity)}
 
     def load_state_dict(self, state: Mapping[str, StateValue]) -> None:
         """Go on from a saved velocity."""
-        self._velocity = load_vector(self.kind, state, "velocity")
+        self._velocity = checks.load_vector(self.kind, state, "velocity")

@@ -10,19 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from clipup.errors import InvalidArgument, StateMismatch
-from clipup.optimizers.protocol import (
-    MOMENTUM,
-    State,
-    StateValue,
-    Vector,
-    as_gradient,
-    check_decay,
-    check_overflow,
-    check_positive,
-    load_vector,
-    norm,
-    stored,
-)
+from clipup.optimizers import protocol as checks
+from clipup.optimizers.protocol import MOMENTUM, State, StateValue, Vector
 
 STEP_RATIO = 0.5
 """The default step size over `max_speed`: the paper's rule (its section on hyperparameter tuning)."""
@@ -62,11 +51,11 @@ class ClipUp:
     kind: ClassVar[str] = "clipup"
 
     def __init__(self, step_size: float, max_speed: float | None, momentum: float = MOMENTUM) -> None:
-        self.step_size = check_positive("step_size", step_size)
-        self.max_speed = None if max_speed is None else check_positive("max_speed", max_speed)
+        self.step_size = checks.check_positive("step_size", step_size)
+        self.max_speed = None if max_speed is None else checks.check_positive("max_speed", max_speed)
         if self.max_speed is not None and self.max_speed < _SHORTEST:
             raise InvalidArgument(f"max_speed must be at least {_SHORTEST}, the smallest float32, got {max_speed!r}")
-        self.momentum = check_decay("momentum", momentum)
+        self.momentum = checks.check_decay("momentum", momentum)
         self.clipped = False
         self._velocity: Vector | None = None
 
@@ -75,16 +64,16 @@ class ClipUp:
 
     def ascent(self, gradient: ArrayLike) -> Vector:
         """Return the step for this gradient and advance the velocity."""
-        g = as_gradient(gradient, self._velocity)
+        g = checks.as_gradient(gradient, self._velocity)
         with np.errstate(over="ignore", invalid="ignore"):
             velocity = np.zeros_like(g) if self._velocity is None else self.momentum * self._velocity
             # Divided by the largest entry first, so that no square under- or overflows at extreme fitness scales.
             largest = float(np.abs(g).max(initial=0.0))
             if largest > 0:
                 pull = g / largest
-                velocity += pull * (self.step_size / norm(pull))
-        check_overflow(self.kind, velocity)
-        speed = norm(velocity)
+                velocity += pull * (self.step_size / checks.norm(pull))
+        checks.check_overflow(self.kind, velocity)
+        speed = checks.norm(velocity)
         clipped = self.max_speed is not None and speed > self.max_speed
         if self.max_speed is not None and clipped:
             velocity = _shortened(velocity, speed, self.max_speed)
@@ -93,11 +82,11 @@ class ClipUp:
 
     def state_dict(self) -> State:
         """Return the velocity (empty before the first step)."""
-        return {"kind": self.kind, "velocity": stored(self._velocity), "clipped": int(self.clipped)}
+        return {"kind": self.kind, "velocity": checks.stored(self._velocity), "clipped": int(self.clipped)}
 
     def load_state_dict(self, state: Mapping[str, StateValue]) -> None:
         """Go on from a saved velocity."""
-        velocity, clipped = load_vector(self.kind, state, "velocity"), state.get("clipped")
+        velocity, clipped = checks.load_vector(self.kind, state, "velocity"), state.get("clipped")
         if not isinstance(clipped, int):
             raise StateMismatch(f"the {self.kind} state needs 'clipped' as 0 or 1, got {clipped!r}")
         self._velocity, self.clipped = velocity, bool(clipped)
@@ -106,6 +95,6 @@ class ClipUp:
 def _shortened(velocity: Vector, speed: float, max_speed: float) -> Vector:
     """Return the velocity with norm `max_speed`; rounding may leave it one bit below, never above."""
     ratio = max_speed / speed
-    while norm(shorter := velocity * ratio) > max_speed:
+    while checks.norm(shorter := velocity * ratio) > max_speed:
         ratio = math.nextafter(ratio, 0.0)
     return shorter

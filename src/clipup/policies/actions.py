@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Literal, cast
 
@@ -75,33 +75,18 @@ class Actions:
         cls, low: NDArray[np.floating], high: NDArray[np.floating], *, rescale: bool = False, dtype: str = "float32"
     ) -> Actions:
         """Return the actions of a box with these bounds."""
-        return cls(
-            "box",
-            int(low.size),
-            tuple(float(value) for value in low.ravel()),
-            tuple(float(value) for value in high.ravel()),
-            tuple(low.shape),
-            rescale,
-            dtype=dtype,
-        )
+        lowest, highest = (tuple(float(value) for value in bounds.ravel()) for bounds in (low, high))
+        return cls("box", int(low.size), lowest, highest, tuple(low.shape), rescale, dtype=dtype)
 
     @classmethod
     def discrete(cls, choices: int, *, start: int = 0, dtype: str = "int64") -> Actions:
         """Return the actions of a discrete space of `choices`."""
         return cls("discrete", choices, start=start, dtype=dtype)
 
-    def to_dict(self) -> dict[str, str | int | bool | list[float | None] | list[int]]:
+    def to_dict(self) -> dict[str, object]:
         """Return the fields in a form that JSON can hold: an infinite bound is None."""
-        return {
-            "kind": self.kind,
-            "size": self.size,
-            "low": [value if math.isfinite(value) else None for value in self.low],
-            "high": [value if math.isfinite(value) else None for value in self.high],
-            "shape": list(self.shape),
-            "rescale": self.rescale,
-            "start": self.start,
-            "dtype": self.dtype,
-        }
+        low, high = ([value if math.isfinite(value) else None for value in bounds] for bounds in (self.low, self.high))
+        return {**asdict(self), "low": low, "high": high, "shape": list(self.shape)}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, object]) -> Actions:

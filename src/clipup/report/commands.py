@@ -5,11 +5,11 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from clipup.errors import ClipUpError, InvalidArgument
+from clipup.errors import ClipUpError
 from clipup.runs.config import RunConfig, config_values, settings
 from clipup.runs.resolve import resolve
 from clipup.runs.toml import format_value, parse_value
-from clipup.runs.trust import KNOWN_MODULES, check_cluster
+from clipup.runs.trust import KNOWN_CLUSTERS, KNOWN_MODULES
 
 
 def train_command(config: RunConfig) -> str:
@@ -46,18 +46,9 @@ def repeat_command(path: Path, env: str = "", cluster: str | None = None) -> str
     """
     module = env.rpartition(":")[0]
     trust = ["--import", module] if module and module not in KNOWN_MODULES else []
-    where = [] if _is_taken(cluster) else ["--cluster", "none"]
+    where = [] if cluster in KNOWN_CLUSTERS else ["--cluster", "none"]
     words = ["clipup", "train", "--config", str(path / "config.toml"), *trust, *where, "--run", f"{path}-again"]
     return shlex.join(words)
-
-
-def _is_taken(cluster: str | None) -> bool:
-    """Whether the command line accepts this cluster from a file."""
-    try:
-        check_cluster(cluster, named=False, source="")
-    except InvalidArgument:
-        return False
-    return True
 
 
 def _plain(text: str) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
 from clipup.report.commands import repeat_command, train_command
 from clipup.report.groups import RunGroup, group_runs, setting_rows
@@ -83,10 +83,7 @@ def group_data(groups: Sequence[RunGroup]) -> PageData:
     """The groups and their settings."""
     return {
         "groups": [{"label": group.label, "runs": list(group.members)} for group in groups],
-        "settings": [
-            {"name": row.name, "help": row.help, "values": list(row.values), "differs": row.differs}
-            for row in setting_rows(groups)
-        ],
+        "settings": [asdict(row) for row in setting_rows(groups)],
     }
 
 
@@ -153,9 +150,8 @@ def short_names(runs: Sequence[LoadedRun]) -> list[str]:
         if len(set(names)) == len(names):
             break
         twice = {name for name in names if names.count(name) > 1}
-        names = [
-            "/".join(run.path.parts[-depth:]) if name in twice else name for run, name in zip(runs, names, strict=True)
-        ]
+        longer = ["/".join(run.path.parts[-depth:]) for run in runs]
+        names = [long if name in twice else name for name, long in zip(names, longer, strict=True)]
     return names
 
 
@@ -239,14 +235,4 @@ def increments(values: Sequence[Cell]) -> list[Cell]:
         else:
             result.append(value - last)
             last = value
-    return result
-
-
-def accumulate(values: Iterable[Cell]) -> list[Cell]:
-    """The inverse of `increments`. The page's script does the same."""
-    result: list[Cell] = []
-    total: float | int = 0
-    for value in values:
-        total += value or 0
-        result.append(None if value is None else total)
     return result

@@ -76,12 +76,7 @@ def write_report(
 
 def render_page(data: PageData, *, live: bool = False) -> str:
     """The page for this data. A live page may connect to its own server and to nothing else."""
-    data = {
-        **data,
-        "live": live,
-        "version": _version(),
-        "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-    }
+    data = {**data, "live": live, "version": _version(), "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")}
     script, style = _script(), _static("style.css")
     own_server = "'self'" if live else "'none'"
     policy = (

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import cast
 from urllib.parse import parse_qs, urlsplit
 
-from clipup.errors import InvalidArgument
+from clipup.errors import InvalidArgument, reason
 from clipup.report.groups import group_runs
 from clipup.report.loading import RUN_LIMIT, LoadedRun, load_run
 from clipup.report.page_data import PageData, group_data, group_numbers, limit_notes, page_title, run_data, short_names
@@ -154,8 +154,8 @@ class WatchServer(ThreadingHTTPServer):
         try:
             super().__init__((HOST, port), WatchHandler)
         except (OSError, OverflowError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise InvalidArgument(f"cannot listen on port {port}: {reason}; choose another --port") from error
+            why = reason(error) if isinstance(error, OSError) else error
+            raise InvalidArgument(f"cannot listen on port {port}: {why}; choose another --port") from error
         self._runs = LiveRuns(directories)
         self._lock = threading.Lock()
 

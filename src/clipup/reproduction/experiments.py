@@ -40,10 +40,10 @@ class Experiment:
     where: str
     """Sections, figures and tables of the paper, by their labels in its source."""
     groups: tuple[ExperimentGroup, ...] = ()
-    runs: int = 0
+    runs: int = 30
     """Runs of each group in the paper. Seeds are 1, 2, 3 and so on."""
-    generations: int = 0
-    figures: tuple[str, ...] = ()
+    generations: int = 1000
+    figures: tuple[str, ...] = ("curves",)
     """Any of "scores", "curves", "range-curves", "speeds", "defaults"."""
     threshold: float | None = None
     """The score that counts as solved; the curves show it as a line."""
@@ -115,46 +115,26 @@ _ALL = (
             ExperimentGroup("clipup", "ClipUp", WALKER2D),
             ExperimentGroup("adam", "Adam", WALKER2D, {"optimizer": "adam", "step_size": 4e-3}),
         ),
-        runs=30,
         generations=500,
-        figures=("curves",),
     ),
     Experiment(
-        "humanoid",
-        "ClipUp and Adam on Humanoid",
-        "fig:mujoco, tbl:hyperhumanoid",
-        (CLIPUP, ADAM),
-        runs=30,
-        generations=1000,
-        figures=("curves",),
-        threshold=6000.0,
+        "humanoid", "ClipUp and Adam on Humanoid", "fig:mujoco, tbl:hyperhumanoid", (CLIPUP, ADAM), threshold=6000.0
     ),
     Experiment(
         "update-magnitudes",
         "The size of the updates on Humanoid",
         "sec:behavior, fig:humanoidUpdateMagnitudes",
         (CLIPUP, ADAM, NOCLIP),
-        runs=30,
-        generations=1000,
         figures=("speeds",),
     ),
     Experiment(
-        "step-size",
-        "A larger step size on Humanoid",
-        "sec:tunestepsize",
-        (CLIPUP, CLIPUP_FAST),
-        runs=30,
-        generations=1000,
-        figures=("curves",),
-        threshold=6000.0,
+        "step-size", "A larger step size on Humanoid", "sec:tunestepsize", (CLIPUP, CLIPUP_FAST), threshold=6000.0
     ),
     Experiment(
         "clipping",
         "ClipUp without its clipping on Humanoid",
         "sec:clippingeffect, fig:humanoidMoreLr, fig:humanoidMoreLrMagnitudes",
         (CLIPUP_FAST, NOCLIP_FAST, CLIPUP, NOCLIP),
-        runs=30,
-        generations=1000,
         figures=("curves", "speeds"),
         threshold=6000.0,
     ),
@@ -166,8 +146,6 @@ _ALL = (
             ExperimentGroup("clipup-small", "ClipUp, λ = 80", HUMANOID, _SMALL),
             ExperimentGroup("noclip-small", "NoClip, λ = 80", HUMANOID, {**_SMALL, "optimizer": "noclip"}),
         ),
-        runs=30,
-        generations=1000,
         figures=("curves", "speeds"),
         threshold=6000.0,
     ),
@@ -177,7 +155,6 @@ _ALL = (
         "fig:pybullethumanoid, tbl:hyperpybhmn",
         (ExperimentGroup("clipup", "ClipUp", HUMANOID_BULLET),),
         runs=10,
-        generations=1000,
         figures=("range-curves",),
         threshold=3500.0,
     ),
@@ -193,13 +170,14 @@ _ALL = (
         ),
         runs=1,
         generations=50,
-        figures=("curves",),
         note="Humanoid-v4's last 84 observations are zero unless post_constraint=True; the paper's MuJoCo filled them.",
     ),
     Experiment(
         "defaults-figure",
         "How the default hyperparameters relate",
         "sec:tuning, fig:defaultsettings",
+        runs=0,
+        generations=0,
         figures=("defaults",),
     ),
 )

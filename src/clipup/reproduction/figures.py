@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clipup.optimizers import OPTIMIZERS, OptimizerSettings, make_optimizer
 from clipup.report.charts import new_figure, save_figure
 from clipup.reproduction.experiments import Experiment
 from clipup.reproduction.results import Results
 from clipup.reproduction.targets import published_mean
-from clipup.searches import PGPE
+from clipup.runs.config import RunConfig
+from clipup.training.setup import make_search
 
 COLORS = ("#0b6e99", "#d9730d", "#448361", "#9065b0", "#c14c8a", "#787774")
 CLIPUP, PALE, GREY = "#0b6e99", "#d3e5ef", "#787774"
@@ -41,7 +44,7 @@ def _curves(experiment: Experiment, results: Results, *, whole_range: bool = Fal
         label = f"{group.label} ({_count(len(curves))})"
         axes.plot(grid, np.nanmedian(curves, axis=0), color=color, marker=marker, label=label)
         if len(curves) > 1:
-            low, high = _range(curves) if whole_range else _spread(curves)
+            low, high = (np.nanmin(curves, axis=0), np.nanmax(curves, axis=0)) if whole_range else _spread(curves)
             axes.fill_between(grid, low, high, color=color, alpha=0.2, linewidth=0)
     if experiment.threshold is not None:
         axes.axhline(experiment.threshold, color=GREY, linewidth=0.8, linestyle="--")
@@ -52,10 +55,6 @@ def _curves(experiment: Experiment, results: Results, *, whole_range: bool = Fal
         ylabel="score of the center (16 episodes)",
     )
     return _finish(figure, axes)
-
-
-def _range_curves(experiment: Experiment, results: Results) -> Any:
-    return _curves(experiment, results, whole_range=True)
 
 
 def _speeds(experiment: Experiment, results: Results) -> Any:
@@ -105,18 +104,18 @@ def _scores(experiment: Experiment, results: Results) -> Any:
 def _defaults(experiment: Experiment, results: Results) -> Any:
     """How step size and radius follow from ``max_speed``, drawn for a search in two dimensions.
 
-    Every length is read from a search that was given only ``max_speed = 1``, so the figure cannot drift from the code.
-    The radius is the norm of its standard deviation, the step size the length of its optimizer's first step.
+    Every length is read from a search and an optimizer that were given only ``max_speed = 1``, so the figure cannot
+    drift from the code. The step size is the length of the optimizer's first step.
     """
     del experiment, results
     figure = new_figure(9, 4.6)
     left, right = figure.subplots(1, 2)
     from matplotlib.patches import Circle
 
-    search = PGPE(dimension=2, max_speed=1.0, population_size=60, seed=7)
-    radius = float(np.linalg.norm(search.stdev))
-    step = float(np.linalg.norm(search.optimizer.ascent(np.array([1.0, 0.0], dtype=np.float32))))
-    points = search.ask()
+    search = make_search(RunConfig(env="any", max_speed=1.0, population=60, seed=7), 2)
+    optimizer = make_optimizer(OPTIMIZERS[0], OptimizerSettings(max_speed=1.0), 2)
+    radius, points = search.figures().stdev_norm, search.ask()
+    step = float(np.linalg.norm(optimizer.ascent([1.0, 0.0])))
 
     left.add_patch(Circle((0, 0), radius, facecolor=PALE, edgecolor=CLIPUP, linewidth=1.2))
     left.add_patch(Circle((0, 0), 1.0, facecolor=CLIPUP))
@@ -150,7 +149,7 @@ def _defaults(experiment: Experiment, results: Results) -> Any:
 
 _FIGURES: dict[str, Callable[[Experiment, Results], Any]] = {
     "curves": _curves,
-    "range-curves": _range_curves,
+    "range-curves": partial(_curves, whole_range=True),
     "speeds": _speeds,
     "scores": _scores,
     "defaults": _defaults,
@@ -163,10 +162,6 @@ def _finish(figure: Any, axes: Any) -> Any:
     axes.grid(alpha=0.3)
     axes.legend(loc="best", frameon=False)
     return figure
-
-
-def _range(curves: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return np.nanmin(curves, axis=0), np.nanmax(curves, axis=0)
 
 
 def _spread(curves: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -1,4 +1,4 @@
-"""The tables of a reproduction, and the page about all experiments. Both are built from result files alone."""
+"""The tables of a reproduction, and the page about all experiments, from result files and the frame in page.md."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -22,42 +23,6 @@ from clipup.reproduction.verdicts import NOT_ENOUGH, VERDICTS, Verdict, verdicts
 from clipup.runs.files import write_atomically
 
 UNFINISHED_DIRECTORY = "unfinished"
-HEAD = """# The paper, reproduced
-
-<!-- Built from the files under results/ by: clipup reproduce --page docs/reproduction.md --results results -->
-
-Each experiment of "ClipUp: A Simple and Powerful Optimizer for Distribution-based Policy Evolution" (Toklu, Liskowski,
-Srivastava 2020, arXiv:2008.02387) is one command. `src/clipup/reproduction/experiments.py` and the presets of the tasks
-hold the settings, `src/clipup/reproduction/targets.toml` the published values. Every number below comes from the result
-file named beside it. A score is the mean of 16 episodes of the current solution with the environment's own reward.
-Intervals are stratified bootstrap intervals. The first table shows the state of each experiment, **also where it is not
-complete**.
-"""
-JUDGING = """## How claims are judged
-
-*agrees* and *differs* need half as many runs as the paper had, with the paper's settings and all generations. Claims
-about the size of updates hold for every run, so one run is enough once it is long enough: 1 generation for the first
-update, 150 for the others.
-
-With fewer runs, or where they scatter too much for the rule below, each run is asked by itself: does it show what the
-paper says? Where groups are compared, the runs of one seed are asked together. The table then says by how many the
-claim is *supported*, and what would overturn this. If half of them or fewer support it, the claim is *doubted*. A run
-that is not finished can only support a claim about reaching a score, by two evaluations in a row. A claim about a mean
-or about a share of the runs cannot be asked of single runs. It stays at *not enough runs*, even with as many runs as
-the paper had if they scatter too much. The rules:
-"""
-DIFFERENCES = """## How this differs from the paper
-
-- The tasks are today's: LunarLanderContinuous-v3, Walker2d-v4 and Humanoid-v4 (EnvPool) instead of the v2 tasks of Gym
-  0.17, and `pybullet_envs_gymnasium` instead of PyBullet's own HumanoidBulletEnv-v0.
-- Humanoid-v4 differs from v2 in two ways that affect a run. In v2, a small cost of impacts reduces the reward, and the
-  last 84 observations are contact forces if its MuJoCo fills them (the paper does not say which version it used). In
-  v4, that cost is 0 and those observations are zeros.
-- The center starts at zero; the paper's starts near zero. Candidates with equal fitness share their rank.
-- The paper does not say how often it evaluates the current solution for its curves. Here it is every 5 generations.
-- As in the paper, alive bonuses are removed from training but not from the scores.
-- The rule `reduction` counts a run that never reaches the threshold with all its interactions.
-"""
 
 
 @dataclass(frozen=True)
@@ -72,10 +37,8 @@ class Table:
         """The table in aligned columns."""
         cells = [self.header, *self.rows]
         widths = [max(len(row[column]) for row in cells) for column in range(len(self.header))]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
-        ]
-        return "\n".join([self.title, *lines])
+        padded = [[cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in cells]
+        return "\n".join([self.title, *("  ".join(row).rstrip() for row in padded)])
 
     def markdown(self) -> str:
         """The table as Markdown, without its title."""
@@ -94,18 +57,11 @@ def group_table(results: Results) -> Table:
 
 def verdict_table(verdicts: Sequence[Verdict]) -> Table:
     """Every claim: the paper's value, ours, and the verdict."""
-    rows = [
-        (
-            entry.claim,
-            entry.where,
-            entry.published,
-            entry.ours or "–",
-            entry.interval or "–",
-            _runs(entry),
-            entry.text,
-        )
-        for entry in verdicts
-    ]
+    rows: list[tuple[str, ...]] = []
+    for entry in verdicts:
+        runs = f"{entry.runs} of {entry.runs_published}" if entry.runs_published else "–"
+        ours, interval = entry.ours or "–", entry.interval or "–"
+        rows.append((entry.claim, entry.where, entry.published, ours, interval, runs, entry.text))
     header = ("claim", "where", "paper", "ours", "interval", "runs", "verdict")
     return Table("claims of the paper", header, tuple(rows))
 
@@ -163,10 +119,6 @@ def _published_cell(family: str, scale: str) -> str:
     return f"{published_mean('fitness-scale', group):.2f} ({published_percent(group):.2f} %)"
 
 
-def _runs(verdict: Verdict) -> str:
-    return f"{verdict.runs} of {verdict.runs_published}" if verdict.runs_published else "–"
-
-
 def write_page(results: Path, page: Path) -> None:
     """Write the page from the result files in the directory `results`."""
     if not results.is_dir():
@@ -180,9 +132,10 @@ def build_page(results: Path, page: Path) -> str:
     """The text of the page at the path `page`, from the result files in the directory `results`."""
     found = {name: read_results(path) for name in EXPERIMENTS if (path := results / f"{name}.json").is_file()}
     link = Path(os.path.relpath(results, page.parent)).as_posix()
-    parts = [HEAD, _overview(found), *_unfinished(results, link)]
+    parts = [_overview(found), *_unfinished(results, link)]
     parts += [_section(experiment, found.get(name), results, link) for name, experiment in EXPERIMENTS.items()]
-    return "\n".join([*parts, _rules(), DIFFERENCES])
+    template = resources.files("clipup.reproduction").joinpath("page.md").read_text(encoding="utf-8")
+    return template.replace("%%RULES%%", _rules()).replace("%%EXPERIMENTS%%", "\n".join(parts))
 
 
 def _overview(found: dict[str, Results]) -> str:
@@ -304,7 +257,5 @@ def _projection(results: Results) -> list[str]:
 
 def _rules() -> str:
     used = {claim.rule for name in EXPERIMENTS for claim in claims_of(name)}
-    rules = [
-        f"- *{name}*: {(inspect.getdoc(rule) or '').splitlines()[0]}" for name, rule in RULES.items() if name in used
-    ]
-    return "\n".join([JUDGING, *rules]) + "\n"
+    texts = {name: inspect.getdoc(rule) or "" for name, rule in RULES.items() if name in used}
+    return "\n".join(f"- *{name}*: {text.splitlines()[0]}" for name, text in texts.items()) + "\n"

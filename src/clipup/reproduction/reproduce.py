@@ -6,6 +6,7 @@ import dataclasses
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -67,19 +68,11 @@ def reproduce(
 ) -> Reproduction:
     """Make the missing runs, then the tables, figures and result file of all runs that exist."""
     experiment = experiment_named(request.experiment)
-    most = max(request.runs or 0, experiment.runs)
-    known = plan(experiment, runs=most, generations=request.generations, changes=request.changes)
-    planned = plan(
-        experiment,
-        runs=request.runs,
-        generations=request.generations,
-        only=request.groups,
-        cluster=request.cluster,
-        changes=request.changes,
-    )
-    check_requirements(
-        experiment, runs=not request.collect_only, figures=request.figures, cluster=request.cluster is not None
-    )
+    plan_runs = partial(plan, experiment, generations=request.generations, changes=request.changes)
+    known = plan_runs(runs=max(request.runs or 0, experiment.runs))
+    planned = plan_runs(runs=request.runs, only=request.groups, cluster=request.cluster)
+    on_cluster = request.cluster is not None
+    check_requirements(experiment, runs=not request.collect_only, figures=request.figures, cluster=on_cluster)
     _check_nothing_lost(request, {} if request.collect_only else {run.name: run.wanted for run in planned})
     end = None
     if planned and not request.collect_only:

@@ -154,9 +154,6 @@ class Results:
         return next((group for group in self.groups if group.name == name), empty)
 
 
-# ---- from run directories --------------------------------------------------------------------------------------------
-
-
 def collect(
     experiment: Experiment, planned: Sequence[PlannedRun], out: Path, *, runs: int, changes: Mapping[str, object]
 ) -> Results:
@@ -282,9 +279,6 @@ def _hardware() -> dict[str, str]:
     return {"cpu": model, "cores": cores, "system": f"{platform.system()} {platform.machine()}"}
 
 
-# ---- the result file -------------------------------------------------------------------------------------------------
-
-
 def encode(results: Results, extra: Mapping[str, object] | None = None) -> bytes:
     """`results` as JSON, followed by `extra` (the verdicts, for people)."""
     values = {"format": FORMAT, **dataclasses.asdict(results), **(extra or {})}
@@ -325,13 +319,9 @@ def read_results(path: Path) -> Results:
 
 def _group(entry: Mapping[str, object]) -> GroupResult:
     runs = cast("list[dict[str, object]]", entry["runs"])
-    return GroupResult(
-        name=str(entry["name"]),
-        label=str(entry["label"]),
-        settings=str(entry["settings"]),
-        run_names=tuple(str(name) for name in cast("list[object]", entry["run_names"])),
-        runs=tuple(_run(run) for run in runs),
-    )
+    names = tuple(str(name) for name in cast("list[object]", entry["run_names"]))
+    name, label, settings = (str(entry[field]) for field in ("name", "label", "settings"))
+    return GroupResult(name, label, settings, names, tuple(_run(run) for run in runs))
 
 
 def _run(entry: Mapping[str, object]) -> RunResult:

@@ -14,18 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clipup.evaluation.intervals import (
-    Interval,
-    Scores,
-    bootstrap_interval,
-    difference,
-    percent_reduction,
-    summarize_group,
-)
+from clipup.evaluation import intervals
+from clipup.evaluation.intervals import Interval, Scores
+from clipup.optimizers import OPTIMIZERS, OptimizerSettings, make_optimizer
 from clipup.reproduction.experiments import SCALES
 from clipup.reproduction.results import GroupResult
 from clipup.reproduction.targets import Claim
-from clipup.searches import PGPE
+from clipup.runs.config import RunConfig
+from clipup.training.setup import make_search
 
 CLOSE_PERCENT = 10.0
 """Means that differ by less than this many percent count as equal."""
@@ -55,15 +51,14 @@ def mean_score(claim: Claim, groups: Groups) -> Comparison:
     The paper gives no standard error; its runs are assumed to scatter as ours do. Means within two standard errors but
     more than 10 % apart leave the claim undecided: the runs scatter too much.
     """
-    summary = summarize_group(groups[claim.groups[0]].final_scores)
+    summary = intervals.summarize_group(groups[claim.groups[0]].final_scores)
     error = summary.stdev * math.sqrt(1.0 / summary.count + 1.0 / claim.runs)
     published = claim.number("published")
     gap = abs(summary.mean - published)
     close = gap <= abs(published) * CLOSE_PERCENT / 100.0
     agrees = False if gap > 2.0 * error else (close or None)
-    return Comparison(
-        f"{summary.mean:.2f}{_spread(summary.stdev, '.2f')}", _range(summary.mean_interval, ".2f"), agrees
-    )
+    ours = f"{summary.mean:.2f}{_spread(summary.stdev, '.2f')}"
+    return Comparison(ours, _range(summary.mean_interval, ".2f"), agrees)
 
 
 def even(claim: Claim, groups: Groups) -> Comparison:
@@ -111,7 +106,7 @@ def similar(claim: Claim, groups: Groups) -> Comparison:
     It differs if the difference is more than 10 % and its interval does not contain 0.
     """
     first, second = (groups[name].final_scores for name in claim.groups)
-    estimate, interval = difference(first, second)
+    estimate, interval = intervals.difference(first, second)
     bound = max(abs(float(np.mean(first))), abs(float(np.mean(second)))) * CLOSE_PERCENT / 100.0
     differs = abs(estimate) > bound and not interval.holds(0.0)
     agrees = False if differs else (-bound <= interval.low and interval.high <= bound) or None
@@ -122,14 +117,14 @@ def similar(claim: Claim, groups: Groups) -> Comparison:
 def not_significant(claim: Claim, groups: Groups) -> Comparison:
     """Agrees: the 90 % interval of the difference of the means contains 0."""
     first, second = (groups[name].final_scores for name in claim.groups)
-    interval = difference(first, second)[1]
+    interval = intervals.difference(first, second)[1]
     means = f"{np.mean(first):.0f} and {np.mean(second):.0f}"
     return Comparison(means, f"difference {_range(interval, '.0f')} (90 %)", interval.holds(0.0))
 
 
 def above(claim: Claim, groups: Groups) -> Comparison:
     """Agrees: the mean final score is above the threshold."""
-    summary = summarize_group(groups[claim.groups[0]].final_scores)
+    summary = intervals.summarize_group(groups[claim.groups[0]].final_scores)
     agrees = summary.mean > claim.number("threshold")
     return Comparison(f"{summary.mean:.0f}{_spread(summary.stdev)}", _range(summary.mean_interval, ".0f"), agrees)
 
@@ -167,7 +162,7 @@ def reduction(claim: Claim, groups: Groups) -> Comparison:
     is.
     """
     (before, missed_before), (after, missed_after) = (_interactions(groups[name], claim) for name in claim.groups)
-    estimate, interval = percent_reduction(before, after)
+    estimate, interval = intervals.percent_reduction(before, after)
     centre, margin = claim.number("percent"), claim.number("margin")
     overlaps = interval.low <= centre + margin and interval.high >= centre - margin
     enough = 2 * missed_before <= len(before) and 2 * missed_after <= len(after)
@@ -182,7 +177,7 @@ def better(claim: Claim, groups: Groups) -> Comparison:
     first, second = (groups[name].final_scores for name in claim.groups)
     means, medians = (np.mean(first), np.mean(second)), (np.median(first), np.median(second))
     found = f"means {means[0]:.0f} and {means[1]:.0f}, medians {medians[0]:.0f} and {medians[1]:.0f}"
-    interval = difference(second, first)[1]
+    interval = intervals.difference(second, first)[1]
     agrees = bool(interval.low > 0.0 and medians[0] > medians[1])
     return Comparison(found, f"difference {_range(interval, '.0f')} (90 %)", agrees)
 
@@ -209,9 +204,9 @@ def median_stays(claim: Claim, groups: Groups) -> Comparison:
 def defaults(claim: Claim, groups: Groups) -> Comparison:
     """Agrees: a search that is given only max_speed has the step size, momentum and radius of the paper."""
     del groups
-    search = PGPE(dimension=4, max_speed=1.0)
-    step, momentum = (float(getattr(search.optimizer, name, 0.0)) for name in ("step_size", "momentum"))
-    found = (step, momentum, search.figures().stdev_norm)
+    optimizer = make_optimizer(OPTIMIZERS[0], OptimizerSettings(max_speed=1.0), 4)
+    step, momentum = (float(getattr(optimizer, name, 0.0)) for name in ("step_size", "momentum"))
+    found = (step, momentum, make_search(RunConfig(env="any", max_speed=1.0), 4).figures().stdev_norm)
     published = tuple(claim.number(name) for name in ("step_ratio", "momentum", "radius_factor"))
     return Comparison(f"{found[0]:g} v, {found[1]:g}, {found[2]:g} v", "", found == published)
 
@@ -296,7 +291,7 @@ def _percents(groups: list[GroupResult]) -> list[float]:
 
 def _mostly(holds: Callable[..., NDArray[np.bool_]], scores: Sequence[Sequence[float]]) -> bool | None:
     """True: holds in at least 95 % of the resamples. False: in at most 5 %. None: in between."""
-    interval = bootstrap_interval(scores, lambda *drawn: holds(*drawn).astype(np.float64), confidence=0.9)
+    interval = intervals.bootstrap_interval(scores, lambda *drawn: holds(*drawn).astype(np.float64), confidence=0.9)
     return True if interval.low == 1.0 else (False if interval.high == 0.0 else None)
 
 
@@ -304,7 +299,7 @@ def _worst_interval(groups: list[GroupResult]) -> Interval:
     """The 95 % interval of the lowest mean, as a percentage of the first group's mean."""
     percents = _percents(groups)[1:]
     lowest = groups[1 + int(np.argmin(percents))]
-    loss = percent_reduction(groups[0].final_scores, lowest.final_scores, confidence=0.95)[1]
+    loss = intervals.percent_reduction(groups[0].final_scores, lowest.final_scores, confidence=0.95)[1]
     return Interval(100.0 - loss.high, 100.0 - loss.low, loss.confidence)
 
 

@@ -97,8 +97,6 @@ def _runs(group: GroupResult, results: Results) -> tuple[RunResult, ...]:
     return tuple(dataclasses.replace(run, complete=False) if shorter else run for run in group.runs)
 
 
-# ---- what single runs say --------------------------------------------------------------------------------------------
-
 RunsOfSeed = Mapping[str, RunResult]
 """By group: the runs of one seed."""
 SingleRule = Callable[[Claim, RunsOfSeed], bool | None]
@@ -122,7 +120,7 @@ def _ask_single_runs(judged: Verdict, claim: Claim, results: Results) -> Verdict
         asked=len(answers),
         unfinished=answers.count(None),
         unit="run" if len(groups) == 1 else "seed",
-        overturned_by=overturned_by(claim) if yes > no else "",
+        overturned_by=overturned_by.format(needs=claim.needs, **claim.arguments) if yes > no else "",
     )
 
 
@@ -205,30 +203,20 @@ def _stays(claim: Claim, runs: RunsOfSeed) -> bool | None:
     return 2 * sum(score > claim.number("threshold") for score in late) > len(late)
 
 
-def _by(text: str) -> Callable[[Claim], str]:
-    """What would overturn a claim. `text` may use the claim's `needs` and its arguments."""
-    return lambda claim: text.format(needs=claim.needs, **claim.arguments)
-
-
-_SINGLE_RULES: Mapping[str, tuple[SingleRule, Callable[[Claim], str]]] = {
-    "even": (_final(_even), _by("{needs} runs per group with a mean more than {percent:g} % away")),
-    "drop": (_final(_drops), _by("{needs} runs per group with a mean of {percent:g} % or more of the reference")),
-    "most-even": (_final(_most_even), _by("{needs} runs per group where this fails in 95 % of the resamples")),
-    "similar": (
-        _final(_similar),
-        _by(f"{{needs}} runs per group with means clearly more than {CLOSE_PERCENT:g} % apart"),
-    ),
-    "better": (_final(_better), _by("{needs} runs per group without a clear lead of the first")),
-    "above": (_above, _by("{needs} finished runs with a mean of {threshold:g} or less")),
-    "share-above": (_above, _by("one run below {threshold:g} among {needs} finished ones")),
-    "earlier": (_earlier, _by("{needs} runs per group where the first is not earlier in 95 % of the resamples")),
-    "reduction": (_earlier, _by("{needs} runs per group without a saving near {percent:g} ± {margin:g} %")),
-    "median-reaches": (
-        _reaches,
-        _by("{needs} runs whose median is below {threshold:g} for {interactions:g} interactions"),
-    ),
+_SINGLE_RULES: Mapping[str, tuple[SingleRule, str]] = {
+    "even": (_final(_even), "{needs} runs per group with a mean more than {percent:g} % away"),
+    "drop": (_final(_drops), "{needs} runs per group with a mean of {percent:g} % or more of the reference"),
+    "most-even": (_final(_most_even), "{needs} runs per group where this fails in 95 % of the resamples"),
+    "similar": (_final(_similar), f"{{needs}} runs per group with means clearly more than {CLOSE_PERCENT:g} % apart"),
+    "better": (_final(_better), "{needs} runs per group without a clear lead of the first"),
+    "above": (_above, "{needs} finished runs with a mean of {threshold:g} or less"),
+    "share-above": (_above, "one run below {threshold:g} among {needs} finished ones"),
+    "earlier": (_earlier, "{needs} runs per group where the first is not earlier in 95 % of the resamples"),
+    "reduction": (_earlier, "{needs} runs per group without a saving near {percent:g} ± {margin:g} %"),
+    "median-reaches": (_reaches, "{needs} runs whose median is below {threshold:g} for {interactions:g} interactions"),
     "median-stays": (
         _stays,
-        _by("{needs} runs whose median is mostly below {threshold:g} after {interactions:g} interactions"),
+        "{needs} runs whose median is mostly below {threshold:g} after {interactions:g} interactions",
     ),
 }
+"""By rule: what it asks of single runs, and what would overturn it, with the claim's `needs` and arguments."""

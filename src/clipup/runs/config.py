@@ -12,7 +12,7 @@ import math
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TypedDict, TypeVar, Unpack
 
 from clipup.engines import registry
 from clipup.engines.protocol import DEFAULT_LANES
@@ -50,12 +50,15 @@ class Setting:
     """The word that stands for None in TOML and on the command line."""
 
 
-def _setting(default: _T, setting: Setting) -> _T:
-    return field(default=default, metadata={"setting": setting})
+class _Rules(TypedDict, total=False):
+    at_least: float
+    above: float
+    at_most: float
+    unset: str
 
 
-def _no_options() -> Mapping[str, Scalar]:
-    return {}
+def _setting(default: _T, group: str, help: str, choices: tuple[str, ...] = (), **rules: Unpack[_Rules]) -> _T:
+    return field(default=default, metadata={"setting": Setting(group, help, choices, **rules)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,138 +67,89 @@ class RunConfig:
 
     env: str = field(metadata={"setting": Setting("task", "environment: an id, or module:id")})
     env_options: Mapping[str, Scalar] = field(
-        default_factory=_no_options,
+        default_factory=dict[str, Scalar],
         metadata={"setting": Setting("task", "options handed to the environment (--env.KEY VALUE)")},
     )
-    engine: str = _setting(ENGINES[0], Setting("task", "what runs the environment", ENGINES))
-    reward_offset: float = _setting(
-        0.0, Setting("task", "added to the reward of every training step; -1 removes an alive bonus of 1")
-    )
+    engine: str = _setting(ENGINES[0], "task", "what runs the environment", ENGINES)
+    reward_offset: float = _setting(0.0, "task", "added to each training reward; -1 removes an alive bonus of 1")
     reward_terms: str | None = _setting(
-        None, Setting("task", "train on the sum of these terms of the reward only, like 1,2,3 (Bullet's tasks)")
+        None, "task", "train on the sum of these terms of the reward only, like 1,2,3 (Bullet's tasks)"
     )
-    max_episode_steps: int | None = _setting(
-        None, Setting("task", "cut training episodes after this many steps", at_least=1)
-    )
-    episodes: int = _setting(1, Setting("task", "training episodes per candidate", at_least=1, at_most=MANY))
+    max_episode_steps: int | None = _setting(None, "task", "cut training episodes after this many steps", at_least=1)
+    episodes: int = _setting(1, "task", "training episodes per candidate", at_least=1, at_most=MANY)
     episode_seeds: str = _setting(
-        EPISODE_SEEDS[0],
-        Setting("task", "which candidates start their episodes alike: none, the two of a pair, or all", EPISODE_SEEDS),
+        EPISODE_SEEDS[0], "task", "which candidates start alike: none, the two of a pair, or all", EPISODE_SEEDS
     )
     rescale_actions: bool = _setting(
-        False, Setting("task", "stretch policy outputs from -1..1 to the action range, instead of clipping them to it")
+        False, "task", "stretch policy outputs from -1..1 to the action range, instead of clipping them to it"
     )
     lanes: int = _setting(
-        DEFAULT_LANES,
-        Setting(
-            "task",
-            "EnvPool: number of environments that step together; it changes the results, so it is fixed here",
-            at_least=1,
-            at_most=MANY,
-        ),
+        DEFAULT_LANES, "task", "simulators that step together; part of what is computed", at_least=1, at_most=MANY
     )
 
-    policy: str = _setting("linear-bias", Setting("policy", "linear, linear-bias, or mlp:64,64 (tanh layers)"))
-    normalize: bool = _setting(True, Setting("policy", "normalize observations by their running mean and stdev"))
+    policy: str = _setting("linear-bias", "policy", "linear, linear-bias, or mlp:64,64 (tanh layers)")
+    normalize: bool = _setting(True, "policy", "normalize observations by their running mean and stdev")
 
-    search: str = _setting(SEARCHES[0], Setting("search", "which search (docs/searches.md)", SEARCHES))
-    max_speed: float = _setting(
-        0.05, Setting("search", "THE number to tune: longest step of the center in a generation", above=0)
-    )
-    step_ratio: float = _setting(STEP_RATIO, Setting("search", "step_size = step_ratio * max_speed", above=0))
+    search: str = _setting(SEARCHES[0], "search", "which search (docs/searches.md)", SEARCHES)
+    max_speed: float = _setting(0.05, "search", "THE number to tune: longest step in a generation", above=0)
+    step_ratio: float = _setting(STEP_RATIO, "search", "step_size = step_ratio * max_speed", above=0)
     step_size: float | None = _setting(
-        None, Setting("search", "step size of the optimizer, instead of step_ratio * max_speed", above=0, unset="auto")
+        None, "search", "step size of the optimizer, instead of step_ratio * max_speed", above=0, unset="auto"
     )
-    radius_factor: float = _setting(RADIUS_FACTOR, Setting("search", "radius = radius_factor * max_speed", above=0))
+    radius_factor: float = _setting(RADIUS_FACTOR, "search", "radius = radius_factor * max_speed", above=0)
     radius: float | None = _setting(
-        None,
-        Setting("search", "norm of the initial stdev, instead of radius_factor * max_speed", above=0, unset="auto"),
+        None, "search", "norm of the initial stdev, instead of radius_factor * max_speed", above=0, unset="auto"
     )
     stdev: float | None = _setting(
-        None, Setting("search", "initial stdev of each parameter, instead of a radius", above=0, unset="auto")
+        None, "search", "initial stdev of each parameter, instead of a radius", above=0, unset="auto"
     )
-    momentum: float = _setting(
-        MOMENTUM, Setting("search", "momentum of clipup and noclip, less than 1", at_least=0, at_most=1)
-    )
-    population: int = _setting(200, Setting("search", "candidates per generation (even)", at_least=2, at_most=MANY))
+    momentum: float = _setting(MOMENTUM, "search", "momentum of clipup and noclip, less than 1", at_least=0, at_most=1)
+    population: int = _setting(200, "search", "candidates per generation (even)", at_least=2, at_most=MANY)
     population_max: int | None = _setting(
-        None,
-        Setting(
-            "search",
-            "most candidates in a generation that grows; auto: 8 * population",
-            at_least=2,
-            at_most=MANY,
-            unset="auto",
-        ),
+        None, "search", "where a generation stops growing; auto: 8 * population", at_least=2, at_most=MANY, unset="auto"
     )
-    interactions: int | None = _setting(
-        None, Setting("search", "grow a generation until it made this many environment steps", at_least=1)
-    )
+    interactions: int | None = _setting(None, "search", "grow a generation to this many environment steps", at_least=1)
     optimizer: str = _setting(
-        OPTIMIZERS[0], Setting("search", "optimizer (noclip: clipup without clipping; ascent: plain steps)", OPTIMIZERS)
+        OPTIMIZERS[0], "search", "optimizer (noclip: clipup without clipping; ascent: plain steps)", OPTIMIZERS
     )
-    beta1: float = _setting(BETA1, Setting("search", "adam: decay of the first moment", at_least=0, at_most=1))
-    beta2: float = _setting(BETA2, Setting("search", "adam: decay of the second moment", at_least=0, at_most=1))
-    epsilon: float = _setting(EPSILON, Setting("search", "adam: added to the denominator", above=0))
-    stdev_learning_rate: float = _setting(
-        0.1, Setting("search", "learning rate of the stdev; 0 leaves it as it is", at_least=0)
-    )
+    beta1: float = _setting(BETA1, "search", "adam: decay of the first moment", at_least=0, at_most=1)
+    beta2: float = _setting(BETA2, "search", "adam: decay of the second moment", at_least=0, at_most=1)
+    epsilon: float = _setting(EPSILON, "search", "adam: added to the denominator", above=0)
+    stdev_learning_rate: float = _setting(0.1, "search", "learning rate of the stdev; 0 leaves it as it is", at_least=0)
     stdev_max_change: float | None = _setting(
-        0.2, Setting("search", "largest relative change of the stdev per generation, less than 1", above=0, at_most=1)
+        0.2, "search", "largest relative change of the stdev per generation, less than 1", above=0, at_most=1
     )
-    fitness_shaping: str = _setting(
-        SHAPINGS[0], Setting("search", "how fitnesses become weights of the gradient", SHAPINGS)
-    )
-    weight_decay: float = _setting(0.0, Setting("search", "openai-es: pulls the center towards zero", at_least=0))
-    top: int | None = _setting(
-        None, Setting("search", "ars: how many directions are kept; none: all", at_least=1, at_most=MANY)
-    )
+    fitness_shaping: str = _setting(SHAPINGS[0], "search", "how fitnesses become weights of the gradient", SHAPINGS)
+    weight_decay: float = _setting(0.0, "search", "openai-es: pulls the center towards zero", at_least=0)
+    top: int | None = _setting(None, "search", "ars: how many directions are kept; none: all", at_least=1, at_most=MANY)
     schedule: str | None = _setting(
-        None,
-        Setting(
-            "search", "settings that change, like 'max_speed: cosine 1 to 0.1 over 500 generations' (docs/searches.md)"
-        ),
+        None, "search", "what changes, like 'max_speed: cosine 1 to 0.1 over 500 generations' (docs/searches.md)"
     )
-    fitness_scale: float = _setting(1.0, Setting("search", "multiplies the training fitness", above=0))
-    seed: int = _setting(0, Setting("search", "fixes everything that is random", at_least=0, at_most=2**63 - 1))
+    fitness_scale: float = _setting(1.0, "search", "multiplies the training fitness", above=0)
+    seed: int = _setting(0, "search", "fixes everything that is random", at_least=0, at_most=2**63 - 1)
 
-    generations: int | None = _setting(200, Setting("stopping", "stop after this many generations", at_least=0))
-    total_interactions: int | None = _setting(
-        None, Setting("stopping", "stop when training made this many environment steps", at_least=1)
-    )
+    generations: int | None = _setting(200, "stopping", "stop after this many generations", at_least=0)
+    total_interactions: int | None = _setting(None, "stopping", "stop after this many environment steps", at_least=1)
     time_limit: float | None = _setting(
-        None, Setting("stopping", "stop after this much training time: seconds, or like 90s, 30m, 8h", above=0)
+        None, "stopping", "stop after this training time: seconds, or like 30m, 8h", above=0
     )
-    target_score: float | None = _setting(
-        None, Setting("stopping", "stop when an evaluation of the center reaches this mean")
-    )
+    target_score: float | None = _setting(None, "stopping", "stop when an evaluation of the center reaches this mean")
 
-    evaluate_every: int = _setting(
-        5, Setting("evaluation", "evaluate the center every N generations; 0: only at the end", at_least=0)
-    )
-    evaluation_episodes: int = _setting(
-        16, Setting("evaluation", "episodes in an evaluation", at_least=1, at_most=MANY)
-    )
+    evaluate_every: int = _setting(5, "evaluation", "evaluate every N generations; 0: only at the end", at_least=0)
+    evaluation_episodes: int = _setting(16, "evaluation", "episodes in an evaluation", at_least=1, at_most=MANY)
 
-    workers: int | None = _setting(None, Setting("execution", _PARALLELISM, at_least=1, unset="auto"))
-    cluster: str | None = _setting(
-        None, Setting("execution", "run on a cluster: ray, or an address of Ray (auto, ray://host:port)")
-    )
+    workers: int | None = _setting(None, "execution", _PARALLELISM, at_least=1, unset="auto")
+    cluster: str | None = _setting(None, "execution", "cluster to run on: ray, or an address of Ray (auto, ray://…)")
     episode_timeout: float | None = _setting(
-        None, Setting("execution", "stop a worker whose episode takes longer than this many seconds", above=0)
+        None, "execution", "stop a worker whose episode takes longer than this many seconds", above=0
     )
     checkpoint_seconds: float = _setting(
-        5.0,
-        Setting(
-            "execution",
-            "write a checkpoint when the last one is older than this; 0: after every generation",
-            at_least=0,
-        ),
+        5.0, "execution", "write a checkpoint when the last one is this old; 0: after every generation", at_least=0
     )
-    keep_checkpoints: int = _setting(3, Setting("execution", "how many checkpoints to keep", at_least=1))
-    tensorboard: bool = _setting(False, Setting("execution", "also write TensorBoard events into the run directory"))
-    wandb: str | None = _setting(None, Setting("execution", "also log to this Weights & Biases project"))
-    mlflow: str | None = _setting(None, Setting("execution", "also log to this MLflow experiment"))
+    keep_checkpoints: int = _setting(3, "execution", "how many checkpoints to keep", at_least=1)
+    tensorboard: bool = _setting(False, "execution", "also write TensorBoard events into the run directory")
+    wandb: str | None = _setting(None, "execution", "also log to this Weights & Biases project")
+    mlflow: str | None = _setting(None, "execution", "also log to this MLflow experiment")
 
     def __post_init__(self) -> None:
         for name, value in config_values(self).items():
@@ -236,24 +190,17 @@ def settings() -> dict[str, Setting]:
     return {entry.name: entry.metadata["setting"] for entry in dataclasses.fields(RunConfig)}
 
 
+_HINTS = typing.get_type_hints(RunConfig)
+
+
 def kinds() -> dict[str, type]:
     """The type of each field, by name, without None: str, int, float, bool, or dict for env_options."""
-    found: dict[str, type] = {}
-    for name, hint in typing.get_type_hints(RunConfig).items():
-        options = [option for option in typing.get_args(hint) if option is not type(None)]
-        found[name] = dict if name == "env_options" else (options[0] if options else hint)
-    return found
+    found = {name: (typing.get_args(hint) or (hint,))[0] for name, hint in _HINTS.items()}  # None is never the first
+    return {**found, "env_options": dict}
 
 
-def optional_names() -> frozenset[str]:
-    """The fields that may be None."""
-    hints = typing.get_type_hints(RunConfig)
-    return frozenset(name for name, hint in hints.items() if type(None) in typing.get_args(hint))
-
-
-_SETTINGS = settings()
-_KINDS = kinds()
-_OPTIONAL = optional_names()
+_SETTINGS, _KINDS = settings(), kinds()
+_OPTIONAL = frozenset(name for name, hint in _HINTS.items() if type(None) in typing.get_args(hint))
 _WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text", dict: "a table"}
 
 
@@ -290,16 +237,11 @@ def check_value(name: str, value: object) -> Value:
 
 
 def _check_range(name: str, value: int | float, setting: Setting) -> None:
-    rules: list[str] = []
-    if setting.at_least > -math.inf:
-        rules.append(f"at least {setting.at_least:g}")
-    if setting.above > -math.inf:
-        rules.append(f"above {setting.above:g}")
-    if setting.at_most < math.inf:
-        rules.append(f"at most {setting.at_most:g}")
     if not math.isfinite(value):
         raise InvalidArgument(f"{name} must be a finite number, got {value:g}")
     if not (setting.at_least <= value <= setting.at_most and value > setting.above):
+        limits = {"at least": setting.at_least, "above": setting.above, "at most": setting.at_most}
+        rules = [f"{words} {limit:g}" for words, limit in limits.items() if math.isfinite(limit)]
         raise InvalidArgument(f"{name} must be {' and '.join(rules)}, got {value:g}")
 
 
@@ -330,11 +272,8 @@ CHANGEABLE = frozenset(RunChanges.__annotations__)
 def identity(config: RunConfig) -> dict[str, object]:
     """The settings that decide a run's results and are not the default, so that a setting added later changes none."""
     defaults = config_values(RunConfig(env=config.env))
-    found: dict[str, object] = {"env": config.env}
-    for name, value in config_values(config).items():
-        if name not in CHANGEABLE and value != defaults[name]:
-            found[name] = value
-    return found
+    changed = {name: value for name, value in config_values(config).items() if value != defaults[name]}
+    return {"env": config.env, **{name: value for name, value in changed.items() if name not in CHANGEABLE}}
 
 
 def differences(before: RunConfig, now: RunConfig) -> list[str]:

@@ -22,18 +22,9 @@ def resolve(
 ) -> tuple[RunConfig, Preset | None]:
     """Return the configuration, and the preset that took part in it.
 
-    Parameters
-    ----------
-    given
-        Flags or keywords: settings by name.
-    file
-        A TOML file of settings. A module or a cluster that only the file names is refused.
-    preset
-        ``"auto"`` for the task's own, ``"none"``, or the name of one.
-    imports
-        Modules that an environment named in `file` may import.
-
-    Tables of environment options are merged key by key; everything else is replaced.
+    `given` are flags or keywords: settings by name. `file` is a TOML file of settings. A cluster that only the file
+    names is refused, and so is a module, unless `imports` has it. `preset` is ``"auto"`` for the task's own,
+    ``"none"``, or the name of one. Tables of environment options are merged key by key; everything else is replaced.
     """
     try:
         content = read_toml(file) if file is not None else {}

@@ -100,9 +100,7 @@ class RunDirectory:
             raise FileFault.of(self.path, "written", error) from error
         if not self.exists():
             raise RunExists(f"{self.path} already holds files that are not a run's; choose another --run")
-        raise RunExists(
-            f"{self.path} already exists; go on with it: clipup resume {self.path}, or choose another --run"
-        )
+        raise RunExists(f"{self.path} already exists; go on: clipup resume {self.path}, or choose another --run")
 
     def _blocked(self) -> RunExists:
         """The error for a path of which some part is a file."""

@@ -14,6 +14,8 @@ from clipup.errors import InvalidArgument
 
 KNOWN_MODULES = frozenset({"pybullet_envs_gymnasium"})
 """Modules that clipup's own presets import."""
+KNOWN_CLUSTERS = (None, "ray", "auto")
+"""What a file may say of a cluster: none, or the one of this machine."""
 
 
 def check_import(env: str, *, named: Collection[str], source: str) -> None:
@@ -28,7 +30,7 @@ def check_import(env: str, *, named: Collection[str], source: str) -> None:
 
 def check_cluster(cluster: str | None, *, named: bool, source: str) -> None:
     """Refuse the address of a cluster from the file `source` that the user did not name."""
-    if cluster not in (None, "ray", "auto") and not named:
+    if cluster not in KNOWN_CLUSTERS and not named:
         raise InvalidArgument(
             f"{source} names the cluster {cluster!r}, to which clipup would connect; if you trust it, say so: "
             f"--cluster {cluster}"

@@ -14,15 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from clipup.errors import Diverged, InvalidArgument, InvalidFitness, StateMismatch, WrongOrder
 from clipup.optimizers.clipup import STEP_RATIO, ClipUp
-from clipup.optimizers.protocol import (
-    MOMENTUM,
-    Optimizer,
-    State,
-    StateValue,
-    Vector,
-    as_floats,
-    check_positive,
-)
+from clipup.optimizers.protocol import MOMENTUM, Optimizer, State, StateValue, Vector, as_floats, check_positive
 from clipup.searches.protocol import RADIUS_FACTOR, FloatArray
 
 # A standard deviation never falls below the smallest normal float32: at zero a coordinate could never be explored
@@ -41,9 +33,6 @@ def is_whole(value: object) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-# -- arguments --------------------------------------------------------------------------------------------------------
-
-
 def initial_center(dimension: int | None, center: ArrayLike | None) -> FloatArray:
     """Return the start: the caller's numbers as a float32 vector, or zeros."""
     if dimension is not None and (not is_whole(dimension) or dimension < 1):
@@ -56,9 +45,7 @@ def initial_center(dimension: int | None, center: ArrayLike | None) -> FloatArra
     if start.ndim != 1 or start.size == 0:
         raise InvalidArgument(f"center must be a vector of at least one number, got shape {start.shape}")
     if dimension is not None and dimension != start.size:
-        raise InvalidArgument(
-            f"dimension={dimension} and a center of {start.size} numbers contradict each other; give one"
-        )
+        raise InvalidArgument(f"dimension={dimension} contradicts a center of {start.size} numbers; give one of them")
     return _as_float32("center", start)
 
 
@@ -114,17 +101,12 @@ def check_optimizer(
         )
     for name, value in (("max_speed", max_speed), ("step_size", step_size), ("momentum", momentum)):
         if value is not None:
-            raise InvalidArgument(
-                f"{name} describes the default optimizer; with optimizer=… set it there, got {value!r}"
-            )
+            raise InvalidArgument(f"{name} describes the default optimizer; set it in optimizer=…, got {value!r}")
     if isinstance(optimizer, type) or not isinstance(optimizer, Optimizer):
         raise InvalidArgument(
             f"optimizer must be an instance with kind, ascent, state_dict and load_state_dict, got {optimizer!r}"
         )
     return optimizer
-
-
-# -- what is told, and the next step ----------------------------------------------------------------------------------
 
 
 def check_told(fitnesses: ArrayLike, asked: int) -> Vector:
@@ -148,9 +130,6 @@ def check_reach(center: Vector, stdev: Vector, generation: int) -> None:
             f"the search would leave the range of float32 at coordinate {int(np.argmax(reach))} "
             f"(generation {generation}); lower max_speed, or the step size of the optimizer"
         )
-
-
-# -- saved states -----------------------------------------------------------------------------------------------------
 
 
 def plain_state(kind: str, state: Mapping[str, StateValue]) -> State:

@@ -17,7 +17,7 @@ from clipup.searches.checks import is_whole
 from clipup.searches.pgpe import PGPE
 from clipup.searches.protocol import FloatArray, Search
 
-Score = Callable[[FloatArray], ArrayLike]
+ScoreFunction = Callable[[FloatArray], ArrayLike]
 Box = tuple[ArrayLike, ArrayLike] | Bounds
 Callback = Callable[["GenerationSummary"], None]
 StopReason = Literal["generations", "target", "interrupted", "stalled"]
@@ -86,7 +86,7 @@ class OptimizationResult(Generic[SearchT_co]):
 
 @overload
 def maximize(
-    score: Score,
+    score: ScoreFunction,
     *,
     generations: int = 100,
     target: float | None = None,
@@ -100,7 +100,7 @@ def maximize(
 
 @overload
 def maximize(
-    score: Score,
+    score: ScoreFunction,
     *,
     search: Callable[..., SearchT],
     generations: int = 100,
@@ -114,7 +114,7 @@ def maximize(
 
 
 def maximize(
-    score: Score,
+    score: ScoreFunction,
     *,
     search: Callable[..., Search] = PGPE,
     generations: int = 100,
@@ -169,7 +169,7 @@ def maximize(
 
 @overload
 def minimize(
-    score: Score,
+    score: ScoreFunction,
     *,
     generations: int = 100,
     target: float | None = None,
@@ -183,7 +183,7 @@ def minimize(
 
 @overload
 def minimize(
-    score: Score,
+    score: ScoreFunction,
     *,
     search: Callable[..., SearchT],
     generations: int = 100,
@@ -197,7 +197,7 @@ def minimize(
 
 
 def minimize(
-    score: Score,
+    score: ScoreFunction,
     *,
     search: Callable[..., Search] = PGPE,
     generations: int = 100,
@@ -264,7 +264,7 @@ def _made(
 
 def optimize(
     search: SearchT,
-    score: Score,
+    score: ScoreFunction,
     sign: float,
     generations: int,
     target: float | None,
@@ -323,7 +323,7 @@ def optimize(
     return OptimizationResult(inside(finder.center), best, sign * best_fitness, tuple(history), stopped, finder)
 
 
-def _scores(score: Score, population: FloatArray, batch_size: int | None) -> Vector:
+def _scores(score: ScoreFunction, population: FloatArray, batch_size: int | None) -> Vector:
     if batch_size is None:
         return as_floats("the scores", score(population), InvalidFitness)
     parts: list[Vector] = []

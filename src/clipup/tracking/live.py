@@ -9,14 +9,14 @@ from typing import Any, TextIO
 from clipup.errors import MissingDependency
 from clipup.runs.records import ClockRecord, Record
 from clipup.runs.rundir import Status
-from clipup.tracking.protocol import RunInfo
+from clipup.tracking.protocol import RunInfo, Tracker
 from clipup.tracking.terminal import count, duration, headline, number, remaining, score
 
 _BARS = "▁▂▃▄▅▆▇█"
 _HISTORY = 60
 
 
-class LiveDisplay:
+class LiveDisplay(Tracker):
     """A small table that is redrawn in place, with the curve of the score below it."""
 
     def __init__(self, stream: TextIO) -> None:

@@ -8,10 +8,10 @@ from clipup.errors import MissingDependency
 from clipup.runs.config import config_values
 from clipup.runs.records import ClockRecord, Record
 from clipup.runs.rundir import Status
-from clipup.tracking.protocol import RunInfo, measurements, starting
+from clipup.tracking.protocol import RunInfo, Tracker, measurements, starting
 
 
-class MlflowTracker:
+class MlflowTracker(Tracker):
     """Logs every number against the generation to one experiment."""
 
     def __init__(self, experiment: str) -> None:
@@ -32,9 +32,6 @@ class MlflowTracker:
     def generation(self, record: Record, clock: ClockRecord) -> None:
         """Log every number of the generation."""
         self._library.log_metrics(measurements(record, clock), step=record.generation)
-
-    def message(self, text: str) -> None:
-        """Messages are for people at a terminal."""
 
     def end(self, status: Status) -> None:
         """Finish the run."""

@@ -31,23 +31,19 @@ class RunInfo:
 
 
 class Tracker(Protocol):
-    """Told about the run as it goes. A tracker never changes a run."""
+    """Told about the run as it goes. A tracker never changes a run. One that derives from this ignores the rest."""
 
     def begin(self, info: RunInfo) -> None:
         """The run starts or is resumed."""
-        ...
 
     def generation(self, record: Record, clock: ClockRecord) -> None:
         """A generation ended."""
-        ...
 
     def message(self, text: str) -> None:
         """Something happened that a person should know."""
-        ...
 
     def end(self, status: Status) -> None:
         """The run ended, for whatever reason."""
-        ...
 
 
 def measurements(record: Record, clock: ClockRecord) -> dict[str, float]:

@@ -10,10 +10,10 @@ from clipup.errors import MissingDependency
 from clipup.runs.records import ClockRecord, Record
 from clipup.runs.rundir import Status
 from clipup.runs.toml import format_config
-from clipup.tracking.protocol import RunInfo, measurements
+from clipup.tracking.protocol import RunInfo, Tracker, measurements
 
 
-class TensorBoardTracker:
+class TensorBoardTracker(Tracker):
     """Writes scalars against the generation into `directory`; a resumed run goes on in the same plots."""
 
     def __init__(self, directory: Path) -> None:
@@ -46,9 +46,6 @@ class TensorBoardTracker:
         for name, value in measurements(record, clock).items():
             summary.value.add(tag=f"clipup/{name}", simple_value=value)
         self._add(record.generation, summary=summary)
-
-    def message(self, text: str) -> None:
-        """Messages are for people at a terminal."""
 
     def end(self, status: Status) -> None:
         """Flush and close."""

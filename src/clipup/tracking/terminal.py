@@ -8,11 +8,10 @@ from typing import TextIO
 
 from clipup.runs.config import ENGINES, RunConfig
 from clipup.runs.records import ClockRecord, Record
-from clipup.runs.rundir import Status
-from clipup.tracking.protocol import RunInfo
+from clipup.tracking.protocol import RunInfo, Tracker
 
 
-class PlainDisplay:
+class PlainDisplay(Tracker):
     """Shows every evaluation, and otherwise a generation every `interval` seconds, as one line each."""
 
     def __init__(self, stream: TextIO, *, interval: float = 2.0) -> None:
@@ -24,7 +23,7 @@ class PlainDisplay:
     def begin(self, info: RunInfo) -> None:
         """Say what is being trained."""
         self._config = info.config
-        self._write(headline(info))
+        write_line(self._stream, headline(info))
 
     def generation(self, record: Record, clock: ClockRecord) -> None:
         """Show a generation."""
@@ -48,37 +47,22 @@ class PlainDisplay:
             parts.append(f"{remaining(self._config, record, clock)} left")
         if record.nonfinite:
             parts.append(f"{record.nonfinite} non-finite")
-        self._write("  ".join(parts))
-
-    def message(self, text: str) -> None:
-        """Show a message."""
-        self._write(text)
-
-    def end(self, status: Status) -> None:
-        """Nothing to do: the command that started the run says how it ended."""
-
-    def _write(self, line: str) -> None:
-        write_line(self._stream, line)
-
-
-class WarningDisplay:
-    """Shows messages only, for `--quiet`."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def begin(self, info: RunInfo) -> None:
-        """Nothing."""
-
-    def generation(self, record: Record, clock: ClockRecord) -> None:
-        """Nothing."""
+        write_line(self._stream, "  ".join(parts))
 
     def message(self, text: str) -> None:
         """Show a message."""
         write_line(self._stream, text)
 
-    def end(self, status: Status) -> None:
-        """Nothing."""
+
+class WarningDisplay(Tracker):
+    """Shows messages only, for `--quiet`."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def message(self, text: str) -> None:
+        """Show a message."""
+        write_line(self._stream, text)
 
 
 def write_line(stream: TextIO, line: str) -> None:
@@ -138,7 +122,7 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
 
 
-def seconds_left(config: RunConfig, record: Record, clock: ClockRecord) -> float | None:
+def remaining(config: RunConfig, record: Record, clock: ClockRecord) -> str:
     """How long the run would go on at its pace so far, until it reaches the first of its limits."""
     estimates: list[float] = []
     if config.time_limit is not None:
@@ -148,10 +132,4 @@ def seconds_left(config: RunConfig, record: Record, clock: ClockRecord) -> float
     if config.total_interactions is not None and record.total_interactions:
         missing = config.total_interactions - record.total_interactions
         estimates.append(clock.seconds / record.total_interactions * missing)
-    return max(0.0, min(estimates)) if estimates else None
-
-
-def remaining(config: RunConfig, record: Record, clock: ClockRecord) -> str:
-    """`seconds_left` as text."""
-    left = seconds_left(config, record, clock)
-    return "?" if left is None else duration(left)
+    return duration(min(estimates)) if estimates else "?"

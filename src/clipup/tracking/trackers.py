@@ -13,13 +13,7 @@ from clipup.tracking.protocol import RunInfo, Tracker
 
 
 class Trackers:
-    """Tells every tracker. One that fails once the run has begun is left out from then on; the others are told so.
-
-    Parameters
-    ----------
-    trackers
-        In the order in which they are told.
-    """
+    """Tells every tracker, in order. One that fails after its start is left out, and the others are told."""
 
     def __init__(self, trackers: Sequence[Tracker]) -> None:
         self._given = tuple(trackers)

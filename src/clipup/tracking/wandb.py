@@ -9,10 +9,10 @@ from clipup.errors import MissingDependency
 from clipup.runs.config import config_values
 from clipup.runs.records import ClockRecord, Record
 from clipup.runs.rundir import Status
-from clipup.tracking.protocol import RunInfo, measurements, starting
+from clipup.tracking.protocol import RunInfo, Tracker, measurements, starting
 
 
-class WandbTracker:
+class WandbTracker(Tracker):
     """Logs every number against the generation to one project."""
 
     def __init__(self, project: str) -> None:
@@ -41,9 +41,6 @@ class WandbTracker:
     def generation(self, record: Record, clock: ClockRecord) -> None:
         """Log every number of the generation."""
         self._run.log(measurements(record, clock), step=record.generation)
-
-    def message(self, text: str) -> None:
-        """Messages are for people at a terminal."""
 
     def end(self, status: Status) -> None:
         """Finish the run."""

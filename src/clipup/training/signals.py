@@ -11,7 +11,7 @@ import contextlib
 import signal
 import threading
 from collections.abc import Generator
-from types import FrameType, TracebackType
+from types import FrameType
 
 EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
@@ -39,16 +39,10 @@ class Interruption:
                 self._previous[number] = signal.signal(number, self._handle)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         for number, handler in self._previous.items():
             signal.signal(number, handler)  # pyright: ignore[reportArgumentType]
         self._previous.clear()
-
-    def stop(self) -> None:
-        """Ask the run to stop, as SIGINT would, from another thread or a callback."""
-        self.signal = self.signal or signal.SIGINT
 
     @contextlib.contextmanager
     def allowed(self) -> Generator[None]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import time
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clipup.engines import Outcomes
 from clipup.errors import FileFault
@@ -72,16 +72,9 @@ class Trainer:
 
     def run(self) -> Status:
         """Train until a limit is reached, the target is met, or a signal comes; leave everything saved."""
-        info = RunInfo(
-            self.config,
-            self._storage.path,
-            self.generation,
-            self._network.describe(),
-            self._network.parameter_count,
-            self._engine.name,
-            self._engine.reason,
-            self._executor.place,
-        )
+        policy = (self._network.describe(), self._network.parameter_count)
+        engine = (self._engine.name, self._engine.reason)
+        info = RunInfo(self.config, self._storage.path, self.generation, *policy, *engine, self._executor.place)
         status = self._status("failed", "an error")
         try:
             self._trackers.begin(info)
@@ -194,12 +187,13 @@ class Trainer:
             self._trackers.message(f"warning: {failed}, {noun} {first.index}: {first.message}")
 
     def _record(self, outcomes: Outcomes, score: Score | None) -> Record:
-        figures, fitness = self._search.figures(), _finite(outcomes.fitness)
+        figures, fitness = dataclasses.asdict(self._search.figures()), outcomes.fitness
+        fitness = fitness[np.isfinite(fitness)]
+        figures["gradient_norm"] = math.nan if figures["gradient_norm"] is None else figures["gradient_norm"]
         interactions, wanted = int(outcomes.interactions.sum()), self.config.interactions
         best = max(self._state.best, float(fitness.max(initial=-math.inf)))
         return Record(
             generation=self._search.generation,
-            population=figures.population,
             interactions=interactions,
             total_interactions=self._state.total_interactions + interactions,
             fitness_mean=float(fitness.mean()) if fitness.size else None,
@@ -207,16 +201,9 @@ class Trainer:
             best=best if math.isfinite(best) else None,
             score=score.mean if score else None,
             score_standard_error=score.standard_error if score else None,
-            speed=figures.speed,
-            max_speed=figures.max_speed,
-            clipped=figures.clipped,
-            stdev_norm=figures.stdev_norm,
-            gradient_norm=math.nan if figures.gradient_norm is None else figures.gradient_norm,
-            gradient_agreement=figures.gradient_agreement,
-            nonfinite=figures.nonfinite,
-            tied=figures.tied,
             # A generation that grows ends with too few interactions only where its population reached the bound.
             population_bound=wanted is not None and interactions < wanted,
+            **figures,
         )
 
     def _policy(self, state: TrainingState) -> Policy:
@@ -246,10 +233,6 @@ class Trainer:
             score_standard_error=_finite_or_none(score.standard_error if score else None),
             engine=self._engine.name,
         )
-
-
-def _finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return values[np.isfinite(values)]
 
 
 def _finite_or_none(value: float | None) -> float | None:

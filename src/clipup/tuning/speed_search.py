@@ -204,9 +204,8 @@ class _Race:
 
     def leads_clearly(self, best: Point) -> bool:
         """Whether `best` leads all other points that were run as far by more than `CLEARLY`."""
-        seen = [
-            values[SCAN_SHARE] for values in self.values.values() if math.isfinite(values.get(SCAN_SHARE, math.nan))
-        ]
+        scanned = (values.get(SCAN_SHARE, math.nan) for values in self.values.values())
+        seen = [value for value in scanned if math.isfinite(value)]
         furthest = max(self.values[best])
         others = [done[furthest] for point, done in self.values.items() if point != best and furthest in done]
         scale = max(seen, default=0.0) - min(seen, default=0.0)

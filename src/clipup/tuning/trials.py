@@ -12,8 +12,8 @@ from pathlib import Path
 from clipup.errors import ClipUpError, Diverged, EnvironmentFault
 from clipup.runs.config import RunConfig
 from clipup.runs.records import ClockRecord, Record, read_records
-from clipup.runs.rundir import RunDirectory, Status
-from clipup.tracking import RunInfo
+from clipup.runs.rundir import RunDirectory
+from clipup.tracking import Tracker
 from clipup.training.api import advance
 from clipup.tuning.journal import Journal
 from clipup.tuning.speed_search import WHOLE, Point
@@ -111,24 +111,14 @@ class TrialRuns:
         return _known(path)
 
 
-class _Counter:
-    """A tracker that counts trained generations, including those that a resumed run repeats."""
+class _Counter(Tracker):
+    """Counts trained generations, including those that a resumed run repeats."""
 
-    def __init__(self) -> None:
-        self.generations = 0
-
-    def begin(self, info: RunInfo) -> None:
-        """Nothing to count yet."""
+    generations = 0
 
     def generation(self, record: Record, clock: ClockRecord) -> None:
         """One more."""
         self.generations += 1
-
-    def message(self, text: str) -> None:
-        """Nothing to count."""
-
-    def end(self, status: Status) -> None:
-        """Nothing to count."""
 
 
 def run_value(records: list[Record], generation: int) -> float:

@@ -96,10 +96,10 @@ def _search(
 ) -> TuningResult:
     generations = base.generations or 0
     journal = Journal(directory / "journal.log", seed=config.seed, low=settings.low, high=settings.high, extra=extra)
-    dots: dict[tuple[Point, int], Dot] = {}
+    dots: dict[tuple[Point, int], TrialProgress] = {}  # how far each trial was run
 
     def remember(progress: TrialProgress) -> None:
-        dots[progress.point, progress.seed] = Dot(progress.point, progress.seed, progress.share, progress.value)
+        dots[progress.point, progress.seed] = progress
         if report is not None:
             report(progress)
 
@@ -114,32 +114,13 @@ def _search(
         f"mean score {best.mean:.5g} over {seeds}."
     )
     write_atomically(directory / "best.toml", format_config(found, comment=comment).encode("utf-8"))
-    write_figure(
-        list(dots.values()),
-        found.max_speed,
-        f"{config.env}, {generations} generations",
-        directory / "score-by-max-speed",
-    )
+    title = f"{config.env}, {generations} generations"
+    write_figure(list(dots.values()), found.max_speed, title, directory / "score-by-max-speed")
     findings = diagnose(trials.records(best.point, 0), found)
     return TuningResult(found, tuple(standings), trials.spent(), train_command(found), tuple(findings), directory)
 
 
-@dataclass(frozen=True)
-class Dot:
-    """A trial in the figure: how far it was run, and its value there."""
-
-    point: Point
-    seed: int
-    share: float
-    value: float
-
-    @property
-    def max_speed(self) -> float:
-        """Its place on the horizontal axis."""
-        return self.point.max_speed
-
-
-def write_figure(dots: Sequence[Dot], chosen: float, title: str, stem: Path) -> list[Path]:
+def write_figure(dots: Sequence[TrialProgress], chosen: float, title: str, stem: Path) -> list[Path]:
     """Draw score against `max_speed`, one dot per trial; return the files (PNG and SVG)."""
     figure = new_figure(6.4, 4.0)
     axes = figure.subplots()
@@ -148,14 +129,14 @@ def write_figure(dots: Sequence[Dot], chosen: float, title: str, stem: Path) -> 
     early = [dot for dot in finite if dot.share < 1]
     means: dict[float, list[float]] = {}
     for dot in whole:
-        if dot.point == Point(dot.max_speed):  # without variations in further settings
-            means.setdefault(dot.max_speed, []).append(dot.value)
+        if dot.point == Point(dot.point.max_speed):  # without variations in further settings
+            means.setdefault(dot.point.max_speed, []).append(dot.value)
     speeds = sorted(means)
     axes.plot(speeds, [sum(means[speed]) / len(means[speed]) for speed in speeds], color="#0b6bcb", linewidth=1.6)
-    axes.plot([dot.max_speed for dot in early], [dot.value for dot in early], "o", markersize=5, color="#9aa3b0",
-              markerfacecolor="none", label="stopped early")  # fmt: skip
-    axes.plot([dot.max_speed for dot in whole], [dot.value for dot in whole], "o", markersize=5, color="#0b6bcb",
-              alpha=0.75, label="whole run, one seed")  # fmt: skip
+    hollow = {"color": "#9aa3b0", "markerfacecolor": "none", "label": "stopped early"}
+    full = {"color": "#0b6bcb", "alpha": 0.75, "label": "whole run, one seed"}
+    for shown, style in ((early, hollow), (whole, full)):
+        axes.plot([dot.point.max_speed for dot in shown], [dot.value for dot in shown], "o", markersize=5, **style)
     axes.axvline(chosen, color="#d1490c", linestyle="--", linewidth=1.2, label=f"chosen: {chosen:g}")
     axes.set_xscale("log")
     axes.set_xlabel("max_speed")

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from clipup.engines import Task
-from clipup.engines.bench import Contest, measure
 from clipup.errors import EnvironmentFault, InvalidArgument
+from clipup.training.bench import Contest, measure
 
 
 @pytest.mark.parametrize("engine", ["envpool", "gymnasium"])

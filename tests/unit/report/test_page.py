@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shlex
@@ -15,11 +16,17 @@ from clipup.report import load_run, make_report
 from clipup.report.charts import CHARTS, axis_unit, band, run_line, write_charts
 from clipup.report.commands import repeat_command, train_command
 from clipup.report.groups import group_runs, setting_rows
-from clipup.report.page_data import Detail, accumulate, columns, increments, page_data, short_names
+from clipup.report.page_data import Detail, columns, increments, page_data, short_names
 from clipup.report.render import escape_json
 from clipup.runs.resolve import resolve
 
 Write = Callable[..., Path]
+
+
+def accumulate(values: list[float | int | None]) -> list[float | int | None]:
+    """Undo `increments`, as the page's script does."""
+    total = itertools.accumulate(value or 0 for value in values)
+    return [None if value is None else so_far for value, so_far in zip(values, total, strict=True)]
 
 
 def test_runs_that_differ_by_seed_or_length_alone_belong_together(write_run: Write, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from clipup.runs.rundir import Status
 from clipup.tracking import RunInfo, make_trackers
 from clipup.tracking.live import LiveDisplay, sparkline
 from clipup.tracking.protocol import measurements
-from clipup.tracking.terminal import PlainDisplay, WarningDisplay, count, duration, number, seconds_left
+from clipup.tracking.terminal import PlainDisplay, WarningDisplay, count, duration, number, remaining
 
 
 def record(generation: int = 1, score: float | None = None) -> Record:
@@ -97,9 +97,9 @@ def test_numbers_are_short():
 
 def test_the_remaining_time_follows_the_nearest_limit():
     clock = ClockRecord(5, 50.0, 1.0)
-    assert seconds_left(RunConfig(env="A", generations=10), record(5), clock) == 50.0
-    assert seconds_left(RunConfig(env="A", generations=10, time_limit=60), record(5), clock) == 10.0
-    assert seconds_left(RunConfig(env="A", generations=None, total_interactions=3000), record(5), clock) == 50.0
+    assert remaining(RunConfig(env="A", generations=10), record(5), clock) == "50s"
+    assert remaining(RunConfig(env="A", generations=10, time_limit=60), record(5), clock) == "10s"
+    assert remaining(RunConfig(env="A", generations=None, total_interactions=3000), record(5), clock) == "50s"
 
 
 def test_tensorboard_reads_what_was_written_and_a_resumed_run_goes_on_in_the_same_plot(tmp_path):

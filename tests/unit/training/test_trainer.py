@@ -3,6 +3,7 @@
 import importlib
 import json
 import math
+import signal
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -160,7 +161,7 @@ def test_whatever_ends_a_run_the_last_whole_generation_is_kept(tmp_path, error):
 
 def test_a_stop_that_was_asked_for_ends_before_the_next_evaluation():
     interruption = Interruption()
-    interruption.stop()
+    interruption.signal = signal.SIGINT
     trainer = trainer_of(config(), Bowl(), Storage(), interruption=interruption)
     assert trainer.run().state == "interrupted" and trainer.generation == 0
 

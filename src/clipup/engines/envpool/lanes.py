@@ -19,12 +19,7 @@ Piece = tuple[Pool, NDArray[np.int32], NDArray[np.int64]]
 class LanePools:
     """The lanes of one page, made when they are needed. Within a page (some generations) each lane has one seed.
 
-    Parameters
-    ----------
-    layout, threads
-        What the pools run, and how many threads each has.
-    parts
-        How many pools lanes that are made together are split into.
+    Lanes that are made together are split into `parts` pools, each with this many threads.
     """
 
     def __init__(self, layout: Layout, threads: int, parts: int) -> None:

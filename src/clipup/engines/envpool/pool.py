@@ -107,23 +107,9 @@ def _actions(name: str, spec: Any, *, rescale: bool) -> Actions:
 
 
 class Pool:
-    """Environments of one task, stepped as a subset at a time.
+    """Environments of one task, stepped as a subset at a time: each has a lane and a seed.
 
-    Parameters
-    ----------
-    layout
-        What is run.
-    lanes
-        The lane of each environment.
-    seeds
-        The seed of each environment.
-    threads
-        Threads that step them.
-
-    Attributes
-    ----------
-    resets
-        How often each environment was reset since the pool was made.
+    `resets` counts how often each environment was reset since the pool was made.
     """
 
     def __init__(self, layout: Layout, lanes: NDArray[np.int64], seeds: Sequence[int], threads: int) -> None:

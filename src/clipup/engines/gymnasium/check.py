@@ -46,7 +46,7 @@ class SeedCheck:
         return f"{self.environment}: " + "; ".join(self.problems)
 
 
-Trace = list[NDArray[np.float64]]
+Trajectory = list[NDArray[np.float64]]
 
 
 def check_environment(task: Task, *, steps: int = 200) -> SeedCheck:
@@ -65,7 +65,8 @@ def check_environment(task: Task, *, steps: int = 200) -> SeedCheck:
     with _checked(task) as environment:
         observation_size(task, environment.observation_space)
         actions_of(task, environment.action_space)
-        taken = _random_actions(environment.action_space, steps)
+        environment.action_space.seed(SEEDS[0])
+        taken = [environment.action_space.sample() for _ in range(steps)]
         first = _episode(environment, SEEDS[0], taken)
         again = _episode(environment, SEEDS[0], taken)
         other = _episode(environment, SEEDS[1], taken[::-1])
@@ -99,15 +100,10 @@ def _checked(task: Task) -> Generator[Any]:
             environment.close()
 
 
-def _random_actions(space: Any, steps: int) -> list[Any]:
-    space.seed(SEEDS[0])
-    return [space.sample() for _ in range(steps)]
-
-
-def _episode(environment: Any, seed: int, actions: list[Any]) -> Trace:
+def _episode(environment: Any, seed: int, actions: list[Any]) -> Trajectory:
     """Return the observations of an episode, each with its reward appended."""
     observation, _ = environment.reset(seed=seed)
-    trace: Trace = [np.append(np.asarray(observation, np.float64), 0.0)]
+    trace: Trajectory = [np.append(np.asarray(observation, np.float64), 0.0)]
     for action in actions:
         observation, reward, terminated, truncated, _ = environment.step(action)
         trace.append(np.append(np.asarray(observation, np.float64), float(reward)))
@@ -116,7 +112,7 @@ def _episode(environment: Any, seed: int, actions: list[Any]) -> Trace:
     return trace
 
 
-def _same(left: Trace, right: Trace) -> bool:
+def _same(left: Trajectory, right: Trajectory) -> bool:
     return len(left) == len(right) and all(
         np.array_equal(a, b, equal_nan=True) for a, b in zip(left, right, strict=True)
     )

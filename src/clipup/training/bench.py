@@ -10,20 +10,21 @@ from __future__ import annotations
 import math
 import statistics
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
-from clipup.engines import blas, registry
+from clipup.engines import Rollout, Task, blas, registry
 from clipup.engines.protocol import DEFAULT_LANES
-from clipup.engines.rollout import Rollout
-from clipup.engines.task import Task
 from clipup.errors import InvalidArgument
 from clipup.policies import Moments, Network, Normalizer, Statistics
 from clipup.policies.act import Actor
 from clipup.processors import available_threads
-from clipup.searches import PGPE, Search
+from clipup.runs.config import RunConfig
+from clipup.searches import Search
+from clipup.training.setup import make_search
 
 KNOWN_OBSERVATIONS = 100_000
 
@@ -50,19 +51,9 @@ class Speed:
 class Contest:
     """The simulator alone and whole generations of training, to be measured in turns.
 
-    Parameters
-    ----------
-    task
-        What is run.
-    network
-        The policy, as `Network.parse` takes it.
-    population_size, lanes, threads
-        As in training; `lanes` defaults to the population size, at most `DEFAULT_LANES`.
-    center, stdev, max_speed
-        Where the search starts, and its settings. Without a center it starts from zeros.
-    normalize, statistics
-        Whether observations are normalized, and the statistics to start from (they count as `KNOWN_OBSERVATIONS`
-        observations).
+    The arguments are those of training. `network` is as `Network.parse` takes it. `lanes` defaults to the population
+    size, at most `DEFAULT_LANES`. `search` makes another search than the usual one, for this many parameters.
+    Normalization starts from `statistics`, which count as `KNOWN_OBSERVATIONS` observations.
     """
 
     def __init__(
@@ -73,9 +64,7 @@ class Contest:
         population_size: int = 200,
         lanes: int | None = None,
         threads: int | None = None,
-        center: NDArray[np.float32] | None = None,
-        stdev: NDArray[np.float32] | None = None,
-        max_speed: float = 0.15,
+        search: Callable[[int], Search] | None = None,
         normalize: bool = True,
         statistics: Statistics | None = None,
     ) -> None:
@@ -84,28 +73,20 @@ class Contest:
         self.threads = threads or available_threads()
         self.population_size = population_size
         self._engine = registry.make_engine(task, lanes=self.lanes, threads=self.threads)
-        self.network = Network.parse(network, self._engine.observation_size, self._engine.actions.size)
-        self._center = np.zeros(self.network.parameter_count, np.float32) if center is None else center
-        self._stdev, self._max_speed = stdev, max_speed
+        self.engine = self._engine.description
+        self.network = Network.parse(network, self.engine.observation_size, self.engine.actions.size)
+        own = RunConfig(env=self.label, population=population_size, max_speed=0.15, seed=1)
+        self._make_search = search or partial(make_search, own)
         self._normalize = normalize
         self._known = self._statistics = statistics
         self.interactions = 0
         # Keeps counting when the search starts again, as in a long run: pools last for many generations.
         self._generations = 0
-        self._rows = self._search().batch().candidates(0, min(self.lanes, population_size))
-        self._simulator = registry.entry(self.engine_name).bare_simulator(
-            task, count=len(self._rows), threads=self.threads
+        self._rows = (
+            self._make_search(self.network.parameter_count).batch().candidates(0, min(self.lanes, population_size))
         )
-
-    @property
-    def engine_name(self) -> str:
-        """The engine's name."""
-        return self._engine.name
-
-    @property
-    def reason(self) -> str:
-        """Why that engine was chosen."""
-        return self._engine.reason
+        entry = registry.entry(self.engine.name)
+        self._simulator = entry.bare_simulator(task, count=len(self._rows), threads=self.threads)
 
     def close(self) -> None:
         """Free all environments."""
@@ -118,13 +99,13 @@ class Contest:
 
     def simulator(self, seconds: float) -> float:
         """Return the simulator's steps per second, over about `seconds`."""
-        actor = Actor(self.network, self._statistics, self._engine.actions)
+        actor = Actor(self.network, self._statistics, self.engine.actions)
         with blas.single_thread(), np.errstate(all="ignore"):
             return self._simulator.steps_per_second(actor, self._rows, seconds)
 
     def ours(self, seconds: float) -> float:
         """Return training's steps per second, over whole generations that take at least `seconds`."""
-        search, normalizer = self._search(), self._normalizer()
+        search, normalizer = self._make_search(self.network.parameter_count), self._normalizer()
         start, steps = time.perf_counter(), 0
         while (elapsed := time.perf_counter() - start) < seconds:
             steps += self._generation(search, normalizer)
@@ -138,16 +119,6 @@ class Contest:
             m2 = KNOWN_OBSERVATIONS * np.square(self._known.stdev)
             normalizer.merge(Moments(np.array([KNOWN_OBSERVATIONS]), self._known.mean[np.newaxis], m2[np.newaxis]))
         return normalizer
-
-    def _search(self) -> Search:
-        return PGPE(
-            center=self._center,
-            population_size=self.population_size,
-            max_speed=self._max_speed,
-            stdev=self._stdev,
-            stdev_learning_rate=0.1 if self._stdev is None else 0.0,
-            seed=1,
-        )
 
     def _generation(self, search: Search, normalizer: Normalizer) -> int:
         rollout = Rollout(
@@ -174,18 +145,9 @@ def measure(contest: Contest, *, seconds: float = 4.0, repeats: int = 3) -> Spee
         pairs = [(contest.simulator(seconds), contest.ours(seconds)) for _ in range(repeats + 1)][1:]  # one to warm up
     finally:
         contest.close()
-    return Speed(
-        contest.label,
-        contest.engine_name,
-        contest.reason,
-        contest.network.describe(),
-        contest.network.parameter_count,
-        contest.population_size,
-        contest.lanes,
-        contest.threads,
-        statistics.median(pair[0] for pair in pairs),
-        statistics.median(pair[1] for pair in pairs),
-        statistics.median(pair[1] / pair[0] for pair in pairs),
-        repeats,
-        contest.interactions,
-    )
+    engine = (contest.engine.name, contest.engine.reason)
+    policy = (contest.network.describe(), contest.network.parameter_count)
+    sizes = (contest.population_size, contest.lanes, contest.threads)
+    simulator, ours = (statistics.median(pair[side] for pair in pairs) for side in (0, 1))
+    ratio = statistics.median(pair[1] / pair[0] for pair in pairs)
+    return Speed(contest.label, *engine, *policy, *sizes, simulator, ours, ratio, repeats, contest.interactions)

@@ -4,6 +4,7 @@ from clipup.searches.ars import ARS
 from clipup.searches.bounds import Bounds
 from clipup.searches.cma_es import CMAES, SepCMAES
 from clipup.searches.cross_entropy import CrossEntropy
+from clipup.searches.in_place import Candidate, InPlaceES
 from clipup.searches.maximize import GenerationSummary, OptimizationResult, maximize, minimize
 from clipup.searches.openai_es import OpenAIES
 from clipup.searches.pgpe import PGPE
@@ -36,10 +37,12 @@ __all__ = [
     "Batch",
     "BlockSum",
     "Bounds",
+    "Candidate",
     "CrossEntropy",
     "Figures",
     "GaussianBatch",
     "GenerationSummary",
+    "InPlaceES",
     "OpenAIES",
     "OptimizationResult",
     "Search",

@@ -80,6 +80,13 @@ def each_direction(
         yield index, row
 
 
+def direction_stream(seed: int, generation: int, index: int) -> Callable[[int], NDArray[np.float64]]:
+    """Return a function that draws the next numbers of one direction: in parts of any size, the same numbers."""
+    bits = np.random.Philox(key=np.array([seed, _DIRECTIONS], dtype=np.uint64), counter=[0, index, generation, 0])
+    generator = np.random.Generator(bits)
+    return lambda count: generator.standard_normal(count, dtype=np.float32).astype(np.float64)
+
+
 @lru_cache(maxsize=2)  # neighbours in a generation are asked for one after the other
 def _orthogonal_block(seed: int, generation: int, number: int, size: int, dimension: int) -> FloatArray:
     """Return the directions of one orthogonal block, by Gram and Schmidt. Elementwise sums keep the bits everywhere."""

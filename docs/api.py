@@ -16,7 +16,9 @@ when they are used.
 
 `clipup.torch.ClipUp` and `clipup.optax.clipup` are public too. They need `clipup[torch]` and `clipup[optax]`, and are
 not on this page. [Searches](searches.md#clipup-in-loops-of-your-own) describes them."""
-NEED_SIMULATORS = {"clipup.evaluate", "clipup.resume", "clipup.train", "clipup.TrainingResult"}
+NEED_SIMULATORS = {
+    f"clipup.{name}" for name in ("ArrayTask", "MujocoTask", "TrainingResult", "evaluate", "resume", "train")
+}
 
 
 def purpose(thing: object) -> str:

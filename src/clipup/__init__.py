@@ -27,6 +27,7 @@ from clipup.searches import (
 )
 
 if TYPE_CHECKING:
+    from clipup.engines.compiled.task import ArrayTask, MujocoTask
     from clipup.evaluation.evaluate import evaluate
     from clipup.export.policy import load_policy
     from clipup.training.api import TrainingResult, resume, train
@@ -40,6 +41,7 @@ __all__ = [
     "SNES",
     "XNES",
     "Adam",
+    "ArrayTask",
     "Batch",
     "Bounds",
     "ClipUp",
@@ -49,6 +51,7 @@ __all__ = [
     "GradientAscent",
     "HeavyBall",
     "InPlaceES",
+    "MujocoTask",
     "OpenAIES",
     "OptimizationResult",
     "Optimizer",
@@ -67,6 +70,8 @@ __all__ = [
 
 # The parts that know environments and files are imported at first use, so that `import clipup` needs numpy alone.
 _LATER = {
+    "ArrayTask": "clipup.engines.compiled.task",
+    "MujocoTask": "clipup.engines.compiled.task",
     "TrainingResult": "clipup.training.api",
     "evaluate": "clipup.evaluation.evaluate",
     "load_policy": "clipup.export.policy",

@@ -44,6 +44,10 @@ class UnknownEnvironment(InvalidArgument):
     """No engine has an environment of that name."""
 
 
+class BrokenTask(InvalidArgument):
+    """A task of one's own was found and does not work, so no other engine is asked for it."""
+
+
 class NoProcesses(InvalidArgument):
     """The environment, or the script that is run, is not made for worker processes."""
 

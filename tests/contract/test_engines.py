@@ -53,6 +53,7 @@ class ToyEngine(Engine):
         task, rows = self.task, rollout.parameters
         results = Accumulator(len(rows), self.observation_size, collect_moments=rollout.collect_moments)
         actor = Actor(rollout.network, rollout.statistics, self.actions)
+        arranged = actor.arrange(rows)
         for row, index in enumerate(rollout.indices):
             results.totals[row], seen = 0.0, []
             for episode in range(task.episodes):
@@ -63,7 +64,7 @@ class ToyEngine(Engine):
                 place = np.random.default_rng(uint32(words)).normal(size=2)
                 for _ in range(min(task.max_episode_steps or 30, 30)):
                     seen.append(place)
-                    actions, broken = actor.act_without_nan(rows[row : row + 1], place[np.newaxis])
+                    actions, broken = actor.act_without_nan(arranged[row : row + 1], place[np.newaxis])
                     results.broken[row] |= broken is not None
                     place = np.array([place[0] + 0.1 * actions[0, 0], place[0]])
                     results.totals[row] += place[0]

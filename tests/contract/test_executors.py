@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,9 +21,14 @@ from clipup.executors.processes import ProcessTransport
 from clipup.policies import Statistics
 from clipup.searches import GaussianBatch
 
+ENVIRONMENTS = Path(__file__).parents[1] / "environments"
+sys.path.append(str(ENVIRONMENTS))
+
 TASKS = {
     "gymnasium-linear": (Task("Pendulum-v1", engine="gymnasium", max_episode_steps=30), "linear-bias"),
     "envpool-mlp": (Task("Hopper-v4", engine="envpool", max_episode_steps=60, episodes=2), "mlp:8"),
+    "own-robot-by-file": (Task(f"{ENVIRONMENTS / 'own_robots.py'}:Slider", episodes=2), "linear-bias"),
+    "own-task-by-module": (Task("own_robots:Walk", env_options={"weight": 2}), "linear-bias"),
 }
 LANES = 16
 Make = Callable[[Task, str], Executor]

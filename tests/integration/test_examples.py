@@ -72,3 +72,26 @@ def test_the_search_is_the_same_for_any_number_of_processes(tmp_path: Path) -> N
     distances = [float(line.split()[-1]) for line in printed[0].splitlines()]
     assert len(distances) == 5
     assert distances[-1] < distances[0] / 2
+
+
+@pytest.mark.parametrize(
+    ("name", "generations"), [("own_robot.py", "4"), ("own_task.py", "20")], ids=["robot", "array task"]
+)
+def test_a_task_of_one_s_own_learns_alike_on_one_and_on_two_threads(
+    name: str, generations: str, tmp_path: Path
+) -> None:
+    small = ("--generations", generations, "--population", "20")
+    printed = []
+    for workers in ("1", "2"):
+        found = run(name, *small, "--workers", workers, directory=tmp_path)
+        assert found.returncode == 0, found.stderr
+        printed.append(found.stdout)
+    assert printed[0] == printed[1]
+    first, last = map(float, re.findall(r"(-?[\d.]+) at", printed[0]))
+    assert last > first
+
+
+def test_a_randomized_robot_is_trained_twice_and_compared(tmp_path: Path) -> None:
+    found = run("randomized_robot.py", "--generations", "3", "--population", "20", directory=tmp_path)
+    assert found.returncode == 0, found.stderr
+    assert len(re.findall(r"trained with spread [\d.]+: mean [\d.]+", found.stdout)) == 2

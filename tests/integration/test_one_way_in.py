@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import runpy
 import shutil
 from pathlib import Path
 
@@ -11,6 +10,12 @@ import pytest
 
 import clipup
 from clipup.cli.main import main
+from clipup.engines import registry
+from clipup.reproduction.experiments import EXPERIMENTS
+from clipup.reproduction.planned_runs import plan, run_name
+from clipup.runs.rundir import RunDirectory
+from clipup.training.api import engine_of
+from clipup.training.setup import make_task
 
 DATA = Path(__file__).parent / "data"
 FILE = 'env = "CartPole-v1"\nmax_speed = 0.1\npopulation = 12\n'
@@ -81,18 +86,38 @@ def test_both_refuse_the_same_things(places: tuple[Path, Path], capsys: pytest.C
         clipup.resume(run, generations=5, more_generations=1)
 
 
-@pytest.mark.parametrize("name", ["version-0.1-lunar", "version-0.1-pendulum"])
-def test_a_run_of_version_0_1_goes_on_to_what_it_would_be_if_begun_now(name: str, tmp_path: Path) -> None:
-    old, new = tmp_path / "old", tmp_path / "new"
-    shutil.copytree(DATA / name, old)
-    made = len((old / "records.jsonl").read_text().splitlines())
-    kept = (old / "records.jsonl").read_bytes()
-    result = clipup.resume(old, more_generations=2)
+@pytest.mark.parametrize(("name", "engine"), [("version-0.1-lunar", "envpool"), ("version-0.1-pendulum", "gymnasium")])
+def test_a_run_of_version_0_1_goes_on_where_it_was_made_and_says_that_roundings_changed(
+    name: str, engine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    once, twice = tmp_path / "once", tmp_path / "twice"
+    shutil.copytree(DATA / name, once)
+    shutil.copytree(DATA / name, twice)
+    made = len((once / "records.jsonl").read_text().splitlines())
+    kept = (once / "records.jsonl").read_bytes()
+    result = clipup.resume(once, more_generations=2, progress=True)
+    assert f"made the first {made} generations, with other roundings" in capsys.readouterr().err
     assert result.generation == made + 2 and len(result.records) == made + 2
-    assert (old / "records.jsonl").read_bytes().startswith(kept)
-    bits = runpy.run_path(str(Path(__file__).with_name("test_same_bits.py")))
-    if bits["fingerprint"]() != json.loads(bits["DIGESTS"].read_text())["fingerprint"]:
-        pytest.skip("this machine's arithmetic differs from that of the stored runs")
-    clipup.train(config=old / "config.toml", run=new)
+    assert (once / "records.jsonl").read_bytes().startswith(kept)
+    for _ in range(2):
+        clipup.resume(twice, more_generations=1)
+    assert "roundings" not in capsys.readouterr().err
+    for run in (once, twice):
+        status = json.loads((run / "status.json").read_text())
+        assert (status["engine"], status["arithmetic_changed_at"]) == (engine, made)
     for file in ("records.jsonl", "policy.safetensors", "best-policy.safetensors"):
-        assert (old / file).read_bytes() == (new / file).read_bytes()
+        assert (once / file).read_bytes() == (twice / file).read_bytes()
+
+
+UNFINISHED = Path(__file__).parents[2] / "results" / "unfinished"
+
+
+@pytest.mark.parametrize("path", sorted(UNFINISHED.iterdir()), ids=lambda path: path.name)
+def test_an_unfinished_run_made_on_envpool_goes_on_there_under_the_same_name(path: Path) -> None:
+    directory = RunDirectory(path)
+    config = directory.read_config()
+    assert run_name(config) == path.name
+    planned = {run.name for experiment in EXPERIMENTS.values() for run in plan(experiment, runs=1)}
+    assert path.name in planned
+    assert engine_of(directory, make_task(config)) == "envpool"
+    assert registry.choose(make_task(config))[0].name == "compiled"  # what a new run would take

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
 
 import pytest
 
+import clipup
 from clipup.cli import main
 from clipup.searches import SEARCHES
 
@@ -87,6 +89,22 @@ def test_the_examples_of_the_page_about_engines_run(capsys: pytest.CaptureFixtur
         exec(compile(block, "engines.md", "exec"), names)
     shown = capsys.readouterr().out.splitlines()
     assert f"# {shown[-1]}" in code_blocks("docs/engines.md")[-1]
+
+
+def test_the_twenty_lines_of_the_page_about_tasks_are_a_task_that_trains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (block,) = code_blocks("docs/tasks.md")
+    (tmp_path / "hopper.py").write_text(block)
+    monkeypatch.chdir(tmp_path)
+    result = clipup.train("hopper.py:Hopper", generations=3, population=20, evaluation_episodes=2)
+    assert result.generation == 3 and result.score is not None
+
+
+def test_the_score_of_the_stool_is_that_of_its_evaluation() -> None:
+    found = json.loads((ROOT / "results/evaluations/stool.json").read_text())
+    shown = f"{found['mean']:.0f} ± {found['standard_error']:.0f} (standard error) over {found['episodes']} episodes"
+    assert shown in (ROOT / "docs/tasks.md").read_text("utf-8")
 
 
 def test_every_file_that_the_map_for_newcomers_names_exists() -> None:

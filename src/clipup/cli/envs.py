@@ -48,12 +48,22 @@ def run(arguments: argparse.Namespace) -> int:
     for name in found:
         preset = preset_for(name)
         engines = [entry.name for entry in registry.ENTRIES if entry.has(name)]
-        rows.append({"env": name, "engine": engines[0], "engines": engines, "preset": preset.name if preset else None})
+        rows.append(
+            {
+                "env": name,
+                "engine": engines[0],
+                "engines": engines,
+                "preset": preset.name if preset else None,
+                "note": registry.difference(name),
+            }
+        )
     if arguments.json:
         print_json({"envs": rows})
     else:
         cells = [(str(row["env"]), str(row["engine"]), str(row["preset"] or "")) for row in rows]
         say(table(("environment", "engine", "preset"), cells))
+        for text in filter(None, (registry.difference(name) for name in found)):
+            say(f"note: {text}")
     return 0
 
 

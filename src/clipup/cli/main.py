@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import logging
 import os
 import sys
+from collections.abc import Generator
 
 from clipup import __version__
 from clipup.cli.arguments import OneLineParser
+from clipup.cli.imports import let_import
 from clipup.cli.registry import COMMANDS, load
 from clipup.errors import ClipUpError, Diverged, EnvironmentFault, InvalidArgument, reason
 from clipup.suggestions import did_you_mean
@@ -27,7 +31,8 @@ def main(words: list[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show ± shows something else
     try:
-        return _dispatch(words)
+        with _messages(quiet="--quiet" in words):
+            return _dispatch(words)
     except (Diverged, EnvironmentFault) as error:
         return _complain(error, RUN_FAILED)
     except BrokenPipeError:
@@ -43,6 +48,29 @@ def main(words: list[str] | None = None) -> int:
         return int(getattr(error, "exit_code", 130))
 
 
+class _Messages(logging.Handler):
+    """Writes what the library says to standard error as it is now: a live display shows it above its table."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.write(record.getMessage() + "\n")
+            sys.stderr.flush()
+
+
+@contextlib.contextmanager
+def _messages(*, quiet: bool) -> Generator[None]:
+    """Show the library's messages, such as that something is being compiled; only warnings with `quiet`."""
+    logger, handler = logging.getLogger("clipup"), _Messages()
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.WARNING if quiet else logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+
+
 def _dispatch(words: list[str]) -> int:
     if not words or words[0] in ("-h", "--help"):
         sys.stdout.write(overview())
@@ -55,7 +83,9 @@ def _dispatch(words: list[str]) -> int:
     module = load(words[0])
     parser = OneLineParser(f"clipup {words[0]}", module.DESCRIPTION, module.EXAMPLES)
     module.configure(parser)
-    return module.run(parser.parse_all(words[1:]))
+    arguments = parser.parse_all(words[1:])
+    let_import(getattr(arguments, "env", None), getattr(arguments, "imports", ()))
+    return module.run(arguments)
 
 
 def overview() -> str:

@@ -6,8 +6,10 @@ import argparse
 from pathlib import Path
 
 from clipup.cli.arguments import add_env_options
+from clipup.cli.output import note
 from clipup.engines import Task
 from clipup.errors import InvalidArgument
+from clipup.evaluation.trained_task import task_of
 from clipup.export.policy import policy_file, read_policy
 from clipup.policies import Policy
 from clipup.runs.config import ENGINES
@@ -25,7 +27,7 @@ def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
                        help="module that the environment named in the file may import")  # fmt: skip
 
 
-def load(arguments: argparse.Namespace) -> tuple[Policy, Task, Path]:
+def load(arguments: argparse.Namespace, *, rendering: bool = False) -> tuple[Policy, Task, Path]:
     """The policy, the task to run it on, and its file."""
     path = policy_file(arguments.policy, best=arguments.best)
     policy, described = read_policy(path)
@@ -35,6 +37,9 @@ def load(arguments: argparse.Namespace) -> tuple[Policy, Task, Path]:
         if not env:
             raise InvalidArgument(f"{path} names no environment; name one with --env")
         check_import(env, named=arguments.imports, source=str(path))
-    options = {**described.env_options, **arguments.env_options}
-    engine = arguments.engine or described.engine
-    return policy, Task(env, options, engine=engine, rescale_actions=described.rescale_actions), path
+    task, text = task_of(
+        described, env=env, env_options=arguments.env_options, engine=arguments.engine, rendering=rendering
+    )
+    if text is not None:
+        note(text)
+    return policy, task, path

@@ -31,11 +31,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Record."""
-    from clipup.evaluation.video import record_video
+    from clipup.evaluation.video import prepare_rendering, record_video
 
     if arguments.max_seconds is not None and not arguments.max_seconds > 0:
         raise InvalidArgument(f"--max-seconds must be above 0, got {arguments.max_seconds:g}")
-    policy, task, _ = load(arguments)
+    prepare_rendering()
+    policy, task, _ = load(arguments, rendering=True)
     video = record_video(
         policy,
         task,

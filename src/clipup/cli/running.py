@@ -9,6 +9,7 @@ from collections.abc import Callable
 from clipup.cli.diagnose import finding_lines
 from clipup.cli.output import displays, print_json, say
 from clipup.diagnosis import diagnose
+from clipup.runs.trust import import_flag
 from clipup.tracking import Tracker
 from clipup.training.api import RunInterrupted, TrainingResult
 
@@ -24,7 +25,7 @@ def carry_out(arguments: argparse.Namespace, train: Callable[[list[Tracker]], Tr
         print_json(as_json(result))
     elif code:
         with contextlib.suppress(OSError):  # a closed terminal may be what stopped the run
-            say(f"stopped after generation {result.generation}, all saved; go on with: clipup resume {result.path}")
+            say(f"stopped after generation {result.generation}, all saved; go on with: {_command('resume', result)}")
     else:
         findings = finding_lines(diagnose(result.records, result.config))
         more = [] if arguments.quiet else [*findings, next_steps(result)]
@@ -67,8 +68,13 @@ def next_steps(result: TrainingResult) -> str:
         "seconds": f"--time-limit {2 * (result.config.time_limit or 0):g}",
     }.get(result.reason.rpartition(" ")[2], "--target-score none")
     if not result.generation:
-        return f"next: clipup resume {result.path} {further}"
+        return f"next: {_command('resume', result)} {further}"
     return (
-        f"next: clipup evaluate {result.path}   |   clipup record {result.path} -o video.mp4   |   "
-        f"clipup resume {result.path} {further}"
+        f"next: {_command('evaluate', result)}   |   {_command('record', result)} -o video.mp4   |   "
+        f"{_command('resume', result)} {further}"
     )
+
+
+def _command(name: str, result: TrainingResult) -> str:
+    """A command on the run, with the user's leave to import what its task needs."""
+    return f"clipup {name} {result.path}{import_flag(result.config.env)}"

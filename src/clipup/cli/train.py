@@ -44,7 +44,12 @@ _HEADINGS = {
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add a flag for every setting."""
     parser.usage = "clipup train ENV [flags]"
-    parser.add_argument("env", nargs="?", metavar="ENV", help="id of an environment, or module:id (see: clipup envs)")
+    parser.add_argument(
+        "env",
+        nargs="?",
+        metavar="ENV",
+        help="an id, module:id, or your own task: module:Name, file.py:Name (see: clipup envs)",
+    )
     run = parser.add_argument_group("the run")
     run.add_argument("--run", metavar="DIR", help="run directory (default: runs/ENV-1, or the next free number)")
     run.add_argument("--config", metavar="FILE.toml", help="settings, as in the config.toml of a run")

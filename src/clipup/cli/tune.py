@@ -32,7 +32,11 @@ NOT_HERE = ("env", "env_options", "max_speed", "optimizer", "target_score", "tot
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.usage = "clipup tune ENV [flags]"
-    parser.add_argument("env", metavar="ENV", help="id of an environment, or module:id (see: clipup envs)")
+    parser.add_argument(
+        "env",
+        metavar="ENV",
+        help="an id, module:id, or your own task: module:Name, file.py:Name (see: clipup envs)",
+    )
     usual = TuningSettings()
     group = parser.add_argument_group("the search for max_speed")
     group.add_argument("--run", metavar="DIR", help="directory of the search (default: runs/tune-ENV)")
@@ -56,6 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Search, and print the result."""
     from clipup.runs.resolve import resolve
     from clipup.runs.rundir import directory_name
+    from clipup.runs.trust import import_flag
 
     config, _ = resolve(given_settings(arguments), preset=arguments.preset)
     plan = TuningSettings(arguments.low, arguments.high, arguments.points, arguments.budget)
@@ -95,7 +100,8 @@ def run(arguments: argparse.Namespace) -> int:
         say(f"  {standing.point!s:<40} {standing.mean:10.5g}{more}")
     say(f"best: {best.point}, after the training of {result.spent:.3g} whole runs")
     say(f"  {result.command}")
-    say(f"  clipup train --config {directory / 'best.toml'}     figure: {directory / 'score-by-max-speed.png'}")
+    best_run = f"clipup train --config {directory / 'best.toml'}{import_flag(config.env)}"
+    say(f"  {best_run}     figure: {directory / 'score-by-max-speed.png'}")
     for line in finding_lines(result.findings):
         say(line)
     return 0

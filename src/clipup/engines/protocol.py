@@ -144,6 +144,10 @@ class EngineEntry(Protocol):
         """Return an engine for `task`, which `refusal` did not refuse; see `make_engine` for the arguments."""
         ...
 
+    def version(self, env: str) -> str:
+        """Return the version of the simulator that would run the environment here; nothing where it is not known."""
+        return ""
+
     def libraries(self, task: Task) -> Mapping[str, str] | None:
         """Return the modules that running `task` imports, each with the extra that installs it.
 

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from clipup.engines.compiled.entry import CompiledEntry
 from clipup.engines.envpool.entry import EnvPoolEntry
 from clipup.engines.gymnasium.entry import GymnasiumEntry
 from clipup.engines.protocol import DEFAULT_LANES, Engine, EngineEntry, is_installed
 from clipup.engines.task import Task, check_count
-from clipup.errors import ClipUpError, InvalidArgument, MissingDependency, UnknownEnvironment
+from clipup.errors import BrokenTask, ClipUpError, InvalidArgument, MissingDependency, UnknownEnvironment
 from clipup.suggestions import did_you_mean, nearest
 
 AUTO = "auto"
-ENTRIES: tuple[EngineEntry, ...] = (EnvPoolEntry(), GymnasiumEntry())
+ENTRIES: tuple[EngineEntry, ...] = (CompiledEntry(), EnvPoolEntry(), GymnasiumEntry())
 """Read it as ``registry.ENTRIES``: tests put their own engines into it."""
+ASKED = "asked for"
+"""The reason where the task names its engine."""
+_NO_FORCES = "the last 84 inputs of {} are contact forces, and always zero on EnvPool (without post_constraint)"
+_DIFFERENCES = {env: _NO_FORCES.format(env) for env in ("Humanoid-v4", "HumanoidStandup-v4")}
+HONOURED = "honours every option"
+"""How the reason ends where the first engine that knows the task was taken."""
+_BEFORE = ("envpool", "gymnasium")
+"""What ``"auto"`` tried in version 0.1, whose files do not name the engine that it chose."""
 
 
 def names() -> tuple[str, ...]:
@@ -35,7 +44,7 @@ def allowed(task: Task) -> tuple[EngineEntry, ...]:
 def choose(task: Task, *, rendering: bool = False) -> tuple[EngineEntry, str]:
     """Return the first engine that can run `task` with every option (and render it), and why it was chosen.
 
-    Where no engine can, raise the refusal of the last one tried.
+    Where no engine can, raise the refusal of the last one tried. A `BrokenTask` is raised at once.
     """
     refusals: list[ClipUpError] = []
     for candidate in allowed(task):
@@ -43,12 +52,32 @@ def choose(task: Task, *, rendering: bool = False) -> tuple[EngineEntry, str]:
         if refusal is None and rendering:
             refusal = candidate.rendering_refusal(task)
         if refusal is None:
-            reason = "; ".join(str(error) for error in refusals)
-            if task.engine != AUTO:
-                reason = "asked for"
-            return candidate, reason or f"{candidate.title} has {task.label} and honours every option"
+            return candidate, _reason(task, candidate, refusals)
+        if isinstance(refusal, BrokenTask):
+            raise refusal
         refusals.append(refusal)
     raise explained(task, refusals[-1])
+
+
+def _reason(task: Task, chosen: EngineEntry, refusals: list[ClipUpError]) -> str:
+    if task.engine != AUTO:
+        return ASKED
+    # An engine that does not have the task explains nothing, unless no engine of that kind has it.
+    telling = [error for error in refusals if not isinstance(error, UnknownEnvironment)]
+    if not telling and chosen is ENTRIES[-1]:
+        telling = refusals[-1:]
+    return "; ".join(map(str, telling)) or f"{chosen.title} has {task.label} and {HONOURED}"
+
+
+def difference(env: str) -> str | None:
+    """Return in one line how the environment differs from engine to engine, where policies notice it."""
+    return _DIFFERENCES.get(env)
+
+
+def engine_before(task: Task) -> str:
+    """Return the engine that version 0.1 would have taken for a task with ``"auto"``; ``"auto"`` if it had none."""
+    names = [name for name in _BEFORE if entry(name).refusal(task) is None]
+    return names[0] if names else AUTO
 
 
 def make_engine(task: Task, *, lanes: int = DEFAULT_LANES, threads: int | None = None) -> Engine:

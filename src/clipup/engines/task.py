@@ -5,12 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, cast, get_args
+from pathlib import Path
+from typing import Literal, TypeGuard, cast, get_args
 
 from clipup.errors import InvalidArgument
 
 EpisodeSeeds = Literal["independent", "pair", "shared"]
 EnvironmentMaker = Callable[..., object]
+
+
+class OwnTask:
+    """A task that is an object: `clipup.MujocoTask` or `clipup.ArrayTask`."""
+
+    name: str
+
+
+Environment = EnvironmentMaker | OwnTask
+"""What stands for an environment that has no id: a callable that makes it, or a task of one's own."""
 
 STEP_CAP = 100_000
 """An episode longer than this counts as endless, where neither the task nor the environment sets a limit."""
@@ -24,7 +35,9 @@ class Task:
     ----------
     env
         The id of an environment (``"LunarLanderContinuous-v3"``; ``"module:EnvId"`` imports the module first, as
-        Gymnasium does), or a callable that takes `env_options` and returns a Gymnasium environment.
+        Gymnasium does), a task of one's own (`clipup.MujocoTask`, `clipup.ArrayTask`, or its name
+        ``"module:Name"`` or ``"path/to/file.py:Name"``), or a callable that takes `env_options` and returns a Gymnasium
+        environment.
     env_options
         Keyword arguments of the environment.
     reward_offset
@@ -47,7 +60,7 @@ class Task:
         True stretches outputs in [-1, 1] over the bounds of the actions. False clips outputs to the bounds.
     """
 
-    env: str | EnvironmentMaker
+    env: str | Environment
     env_options: Mapping[str, object] = field(default_factory=dict[str, object])
     reward_offset: float = 0.0
     reward_terms: tuple[int, ...] | None = None
@@ -58,8 +71,8 @@ class Task:
     rescale_actions: bool = False
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.env, str) and self.env.strip()) and not callable(self.env):
-            raise InvalidArgument(f"env must be an environment's id or a callable, got {self.env!r}")
+        if not (isinstance(self.env, str) and self.env.strip()) and not is_environment(self.env):
+            raise InvalidArgument(f"env must be an environment's id, a task or a callable, got {self.env!r}")
         if not isinstance(cast(object, self.env_options), Mapping):
             raise InvalidArgument(f"env_options must be a table of keyword arguments, got {self.env_options!r}")
         object.__setattr__(self, "env_options", dict(self.env_options))
@@ -82,13 +95,32 @@ class Task:
     @property
     def label(self) -> str:
         """The environment's name, for messages."""
+        if isinstance(self.env, OwnTask):
+            return self.env.name
         return self.env if isinstance(self.env, str) else getattr(self.env, "__qualname__", repr(self.env))
+
+    def for_workers(self) -> Task:
+        """Return the task for another process, which may be in another directory: the path of a file is absolute."""
+        if not isinstance(self.env, str) or not names_a_file(self.env):
+            return self
+        place, _, name = self.env.rpartition(":")
+        return replace(self, env=f"{Path(place).absolute()}:{name}")
 
     def for_evaluation(self) -> Task:
         """Return the task with the environment's own reward and length, and one episode per row."""
         return replace(
             self, reward_offset=0.0, reward_terms=None, max_episode_steps=None, episodes=1, episode_seeds="independent"
         )
+
+
+def names_a_file(env: str) -> bool:
+    """Return whether `env` has the form ``path/to/file.py:Name``."""
+    return env.rpartition(":")[0].endswith(".py")
+
+
+def is_environment(thing: object) -> TypeGuard[Environment]:
+    """Return whether `thing` stands for an environment without an id."""
+    return isinstance(thing, OwnTask) or callable(thing)
 
 
 def check_count(name: str, value: object) -> None:

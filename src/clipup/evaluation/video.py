@@ -19,15 +19,20 @@ FASTEST = {".mp4": 50.0, ".gif": 25.0}
 """Most frames per second. A faster environment keeps its pace: only every second, third … frame is recorded."""
 
 
-def play(policy: Policy, task: Task, *, seed: int = 0, episode: int = 0) -> Episode:
-    """Return an episode of `policy` on `task`, frame by frame: the one that `evaluate` gives this number."""
-    task = task.for_evaluation()
+def prepare_rendering() -> None:
+    """Do what must be done before a simulator is imported, so that it can draw, with a screen or without."""
     if not os.environ.get("DISPLAY"):
         os.environ.setdefault("MUJOCO_GL", "egl")
         os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     for entry in registry.ENTRIES:
         entry.prepare_rendering()
+
+
+def play(policy: Policy, task: Task, *, seed: int = 0, episode: int = 0) -> Episode:
+    """Return an episode of `policy` on `task`, frame by frame: the one that `evaluate` gives this number."""
+    task = task.for_evaluation()
+    prepare_rendering()
     chosen, _ = registry.choose(task, rendering=True)
     try:
         return chosen.play(policy, task, seed=seed, episode=episode)

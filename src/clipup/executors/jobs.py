@@ -35,6 +35,10 @@ class Setup:
     timed: bool = False
     """Whether episodes have a time limit. If so, both engines are made before the first episode."""
 
+    def for_workers(self) -> Setup:
+        """Return what another process needs, which may be in another directory."""
+        return replace(self, task=self.task.for_workers())
+
 
 @dataclass(frozen=True)
 class WorkerDescription:

@@ -65,7 +65,7 @@ class ProcessTransport:
         if script is not None and not Path(script).is_file():
             raise NoProcesses(f"worker processes import the script that starts them, and {script} is not a file")
         try:
-            self._setup = pickle.dumps(setup)
+            self._setup = pickle.dumps(setup.for_workers())
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise NoProcesses(
                 f"the environment cannot be sent to worker processes ({error}); give its id, or a callable defined at "
@@ -228,8 +228,9 @@ def serve(connection: Connection, setup: bytes, end_with_thread: bool) -> None:
     """Be a worker until the other end of `connection` is closed."""
     # Ctrl-C and a batch system's SIGTERM reach the whole process group. The trainer handles them: it may want a few
     # more results before it ends its workers.
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):  # Windows has no SIGHUP
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
     if os.environ.get(_SAFE_PATH) == _OURS:
         del os.environ[_SAFE_PATH]  # processes that an environment starts get their user's settings
     _end_with_parent(by_kernel=end_with_thread)

@@ -83,7 +83,7 @@ class RayTransport:
         self._looked = -GROWTH_SECONDS
         self._closed = False
         try:
-            self._setup = self._cluster.put(setup)
+            self._setup = self._cluster.put(setup.for_workers())
             self._fill()
         except BaseException:
             self.close()

@@ -40,6 +40,10 @@ class PolicyTask:
     generation: int = 0
     total_interactions: int = 0
     score: float | None = None
+    trained_engine: str = ""
+    """The engine that it was trained on, where `engine` may be "auto"; nothing in files of version 0.1."""
+    simulator_version: str = ""
+    """The version of that engine's simulator."""
 
 
 def encode_policy(policy: Policy, task: PolicyTask) -> bytes:
@@ -159,6 +163,9 @@ def _task(details: dict[str, object]) -> PolicyTask:
             raise FileFault(f"environment option {name!r:.60} is not text, a number, true or false")
         checked[name] = value
     score = details["score"]
+    trained_engine, version = details.get("trained_engine", ""), details.get("simulator_version", "")
+    if not isinstance(trained_engine, str) or not isinstance(version, str):
+        raise FileFault("the engine that it was trained on is not described as expected")
     return PolicyTask(
         env=details["env"],
         env_options=checked,
@@ -167,6 +174,8 @@ def _task(details: dict[str, object]) -> PolicyTask:
         generation=_whole(details, "generation"),
         total_interactions=_whole(details, "total_interactions"),
         score=float(score) if isinstance(score, int | float) else None,
+        trained_engine=trained_engine,
+        simulator_version=version,
     )
 
 

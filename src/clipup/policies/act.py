@@ -1,19 +1,25 @@
 """From observations to actions: the only place where a policy acts.
 
-Engines, `clipup.policies.Policy` and ``clipup bench`` all act through `Actor`. Exports are tested against it.
+Engines, `clipup.policies.Policy` and ``clipup bench`` all act through `Actor`, or through the same functions in machine
+code (`clipup.policies.compiled`), to the same bits. Exports are tested against it.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clipup.policies.actions import Actions
+from clipup.policies.compiled import Forward
+from clipup.policies.feedforward import Network
 from clipup.policies.normalizer import Statistics
 from clipup.policies.protocol import PolicyNetwork
+
+Rows = NDArray[np.float32]
 
 
 class Actor:
@@ -27,37 +33,61 @@ class Actor:
         What observations are normalized by; None leaves them as they are.
     actions
         How outputs become actions.
+    compiled
+        Whether the network runs as machine code; see `clipup.policies.compiled.Forward`. The results are equal.
+
+    Attributes
+    ----------
+    arrange
+        Returns rows of parameters in the order in which `act` takes them.
     """
 
-    def __init__(self, network: PolicyNetwork, statistics: Statistics | None, actions: Actions) -> None:
-        self._normalize = _to_float32 if statistics is None else statistics.normalize
-        self._forward = network.forward
-        self._convert = actions.apply
+    arrange: Callable[[Rows], Rows]
 
-    def act(self, parameters: NDArray[np.float32], observations: NDArray[Any]) -> NDArray[Any]:
+    def __init__(
+        self,
+        network: PolicyNetwork,
+        statistics: Statistics | None,
+        actions: Actions,
+        *,
+        compiled: bool | None = None,
+    ) -> None:
+        self._convert = actions.apply
+        if isinstance(network, Network):
+            self.arrange = network.arrange
+            self._outputs: Callable[[Rows, NDArray[Any]], Rows] = Forward(network, statistics, compiled=compiled)
+            return
+        normalize = _to_float32 if statistics is None else statistics.normalize
+        self.arrange = _as_they_are
+        self._outputs = lambda parameters, observations: network.forward(parameters, normalize(observations))
+
+    def act(self, arranged: Rows, observations: NDArray[Any]) -> NDArray[Any]:
         """Return the action of row i's parameters on row i of `observations` (n, observation_size), as the task has it.
 
-        A NaN in the outputs goes into the action (a discrete choice takes the first of them).
+        `arranged` is what `arrange` returned: one row for each observation, or one for all. A NaN in the outputs goes
+        into the action (a discrete choice takes the first of them).
         """
-        return self._convert(self._forward(parameters, self._normalize(observations)))
+        return self._convert(self._outputs(arranged, observations))
 
     def act_without_nan(
-        self, parameters: NDArray[np.float32], observations: NDArray[Any]
+        self, arranged: Rows, observations: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
         """Return the actions as `act` does, and which rows had a NaN among their outputs (None if no row had).
 
         Those rows act as if all their outputs were zero: a simulator may do anything with a NaN, so it never gets one.
         Infinite outputs of other rows stay.
         """
-        outputs = self._forward(parameters, self._normalize(observations))
-        flat = outputs.ravel()
+        outputs = self._outputs(arranged, observations)
         broken = None
-        if math.isnan(flat.dot(flat)):  # squares add up to NaN only where there is one
+        if math.isnan(np.maximum.reduce(outputs, axis=None, initial=0.0)):  # NaN is larger than any number to numpy
             broken = cast("NDArray[np.bool_]", np.isnan(outputs).any(axis=1))
             outputs[broken] = 0.0
         return self._convert(outputs), broken
 
 
-def _to_float32(observations: NDArray[Any]) -> NDArray[np.float32]:
-    # Row by row in memory: another layout takes another way through the linear algebra, to other bits.
+def _as_they_are(parameters: Rows) -> Rows:
+    return parameters
+
+
+def _to_float32(observations: NDArray[Any]) -> Rows:
     return np.ascontiguousarray(observations, np.float32)

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Literal, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from clipup.errors import InvalidArgument, one_line
 
@@ -71,12 +71,15 @@ class Actions:
             raise InvalidArgument("rescale_actions needs finite bounds, but the action space is unbounded")
 
     @classmethod
-    def box(
-        cls, low: NDArray[np.floating], high: NDArray[np.floating], *, rescale: bool = False, dtype: str = "float32"
-    ) -> Actions:
-        """Return the actions of a box with these bounds."""
-        lowest, highest = (tuple(float(value) for value in bounds.ravel()) for bounds in (low, high))
-        return cls("box", int(low.size), lowest, highest, tuple(low.shape), rescale, dtype=dtype)
+    def box(cls, low: ArrayLike, high: ArrayLike, *, rescale: bool = False, dtype: str = "float32") -> Actions:
+        """Return the actions of a box with these bounds.
+
+        >>> Actions.box([-1.0, 0.0], [1.0, 1.0]).size
+        2
+        """
+        shape = np.shape(low)
+        lowest, highest = (tuple(float(value) for value in np.ravel(bounds)) for bounds in (low, high))
+        return cls("box", len(lowest), lowest, highest, tuple(shape), rescale, dtype=dtype)
 
     @classmethod
     def discrete(cls, choices: int, *, start: int = 0, dtype: str = "int64") -> Actions:

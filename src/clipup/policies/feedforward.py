@@ -10,10 +10,14 @@ from typing import Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from clipup.compilation.math import tanh
 from clipup.errors import InvalidArgument
 
 Activation = Literal["tanh", "relu"]
 ACTIVATIONS: tuple[Activation, ...] = ("tanh", "relu")
+
+# Below so many rows numpy multiplies all weights at once, above them one input at a time: whichever is quicker.
+_FEW_ROWS = 16
 
 
 @dataclass(frozen=True)
@@ -125,26 +129,42 @@ class Network:
                 f"got {parameters.dtype} of shape {parameters.shape}"
             )
 
-    # BLAS may flag an invalid number in memory beyond the end of a short vector, where nothing is wrong.
-    @np.errstate(over="ignore", invalid="ignore")
     def forward(self, parameters: NDArray[np.float32], inputs: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the outputs (n, action_size) of row i's parameters on row i's inputs, in a new array.
 
-        Each row is its own matrix-vector product, so its bits do not depend on the other rows, nor on how many there
-        are.
+        Each output is a sum in the order of its inputs, in float32, as `clipup.policies.compiled` explains. So its bits
+        depend neither on the other rows, nor on the processor.
         """
+        return self.forward_arranged(self.arrange(parameters), inputs)
+
+    def arrange(self, parameters: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return rows of parameters with the weights of each layer transposed: a row for each input."""
+        arranged = np.array(parameters, order="C")
         rows = len(parameters)
-        values = inputs
-        remaining = len(self.hidden)
         for layer in self.layers:
             matrix = parameters[:, layer.weights].reshape(rows, layer.outputs, layer.inputs)
-            values = np.matmul(matrix, values[:, :, np.newaxis])[:, :, 0]
-            if layer.bias is not None:
-                values += parameters[:, layer.bias]
-            if remaining:
-                remaining -= 1
-                if self.activation == "tanh":
-                    np.tanh(values, out=values)
+            arranged[:, layer.weights] = matrix.transpose(0, 2, 1).reshape(rows, -1)
+        return arranged
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def forward_arranged(self, arranged: NDArray[np.float32], inputs: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return what `forward` does, for parameters from `arrange`: as many rows as inputs, or one for all."""
+        rows, values = len(inputs), inputs
+        arranged = np.broadcast_to(arranged, (rows, arranged.shape[1]))
+        for number, layer in enumerate(self.layers):
+            weights = arranged[:, layer.weights].reshape(rows, layer.inputs, layer.outputs)
+            first = np.zeros((rows, layer.outputs), np.float32) if layer.bias is None else arranged[:, layer.bias]
+            if rows <= _FEW_ROWS:
+                # `accumulate` adds one after the other by definition; `sum` may take another order.
+                terms = np.concatenate([first[:, np.newaxis], values[:, :, np.newaxis] * weights], axis=1)
+                values = np.add.accumulate(terms, axis=1)[:, -1]
+            else:
+                values, sources = first.copy(), values
+                for i in range(layer.inputs):
+                    values += sources[:, i : i + 1] * weights[:, i]
+            if number < len(self.hidden):
+                if self.activation == "relu":
+                    values = np.where(values <= 0.0, np.float32(0.0), values)
                 else:
-                    np.maximum(values, np.float32(0.0), out=values)
-        return values
+                    values = tanh(values.astype(np.float64)).astype(np.float32)
+        return np.ascontiguousarray(values)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
@@ -59,7 +59,15 @@ class Policy:
 
     @cached_property
     def _actor(self) -> Actor:
-        return Actor(self.network, self.statistics, self.actions)
+        # Without machine code, to the same bits: a policy in use must not wait for Numba, nor need it.
+        return Actor(self.network, self.statistics, self.actions, compiled=False)
+
+    @cached_property
+    def _arranged(self) -> NDArray[np.float32]:
+        return self._actor.arrange(self.parameters[np.newaxis])
+
+    def __getstate__(self) -> dict[str, object]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __call__(self, observation: ArrayLike) -> NDArray[np.generic]:
         """Return the action for one observation; for a discrete space it is a 0-d integer array.
@@ -73,5 +81,5 @@ class Policy:
             raise InvalidArgument(
                 f"an observation must have {self.network.observation_size} numbers, got shape {values.shape}"
             )
-        actions = self._actor.act(np.broadcast_to(self.parameters, (len(rows), self.parameters.size)), rows)
+        actions = self._actor.act(self._arranged, rows)
         return actions[0, ...] if single else actions

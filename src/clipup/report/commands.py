@@ -9,7 +9,7 @@ from clipup.errors import ClipUpError
 from clipup.runs.config import RunConfig, config_values, settings
 from clipup.runs.resolve import resolve
 from clipup.runs.toml import format_value, parse_value
-from clipup.runs.trust import KNOWN_CLUSTERS, KNOWN_MODULES
+from clipup.runs.trust import KNOWN_CLUSTERS, import_words
 
 
 def train_command(config: RunConfig) -> str:
@@ -44,10 +44,9 @@ def repeat_command(path: Path, env: str = "", cluster: str | None = None) -> str
     It allows the module that `env` imports. It leaves out the address of a cluster: results do not depend on where they
     are computed, the cluster may be gone, and pasting a command must not connect to an address from a foreign file.
     """
-    module = env.rpartition(":")[0]
-    trust = ["--import", module] if module and module not in KNOWN_MODULES else []
     where = [] if cluster in KNOWN_CLUSTERS else ["--cluster", "none"]
-    words = ["clipup", "train", "--config", str(path / "config.toml"), *trust, *where, "--run", f"{path}-again"]
+    words = ["clipup", "train", "--config", str(path / "config.toml"), *import_words(env), *where]
+    words += ["--run", f"{path}-again"]
     return shlex.join(words)
 
 

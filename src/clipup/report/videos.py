@@ -38,8 +38,8 @@ def embedded_videos(runs: Sequence[LoadedRun], *, limit: int, warn: Callable[[st
 
 
 def _video(run: LoadedRun, name: str) -> PageData:
-    from clipup.engines import Task
-    from clipup.evaluation.video import record_video
+    from clipup.evaluation.trained_task import task_of
+    from clipup.evaluation.video import prepare_rendering, record_video
     from clipup.export.policy import policy_file, read_policy
     from clipup.runs.trust import check_import
 
@@ -49,12 +49,8 @@ def _video(run: LoadedRun, name: str) -> PageData:
         path = policy_file(str(run.path), best=False)
     policy, described = read_policy(path)
     check_import(described.env, named=(), source=str(path))
-    task = Task(
-        env=described.env,
-        env_options=described.env_options,
-        rescale_actions=described.rescale_actions,
-        engine=described.engine,
-    )
+    prepare_rendering()
+    task, _ = task_of(described, rendering=True)
     with tempfile.TemporaryDirectory() as directory:
         video = record_video(policy, task, Path(directory) / "policy.mp4", max_seconds=SECONDS)
         data = base64.b64encode(video.path.read_bytes()).decode("ascii")

@@ -124,7 +124,8 @@ def requirements(experiment: Experiment, *, runs: bool, figures: bool, cluster: 
     found: dict[str, str] = {}
     for group in experiment.groups if runs else ():
         options = cast("Mapping[str, object]", group.settings.get("env_options", {}))
-        found |= registry.libraries(Task(group.env, options))
+        engine = str(group.settings.get("engine", registry.AUTO))
+        found |= registry.libraries(Task(group.env, options, engine=engine))
     if runs and cluster and experiment.groups:
         found["ray"] = "ray"
     if figures and experiment.figures:

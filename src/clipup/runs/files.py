@@ -3,19 +3,41 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import stat
+import sys
 import time
 from pathlib import Path
 from typing import IO, cast
 
 from clipup.errors import FileFault
 
+if sys.platform == "win32":
+    import msvcrt
+
+    _FAR_BYTE = 2**20  # beyond what the file holds: Windows lets no one read a locked byte
+
+    def _lock(file: IO[bytes], *, shared: bool) -> None:
+        """Lock an open file, or raise `OSError`."""
+        file.seek(_FAR_BYTE)
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+else:
+    import fcntl
+
+    def _lock(file: IO[bytes], *, shared: bool) -> None:
+        """Lock an open file, or raise `BlockingIOError`."""
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+
+
+BUSY = (BlockingIOError, PermissionError) if sys.platform == "win32" else (BlockingIOError,)
+"""What is raised where another process holds a lock."""
 TEMPORARY_SUFFIX = ".partial"
 
 # A process that looks whether a lock is held holds it for an instant itself. That must not look like a second owner.
 _LOCK_ATTEMPTS = 10
+
+
+_ONLY_THIS_FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -42,7 +64,7 @@ def open_own(path: Path, mode: str, *, buffering: int = -1) -> IO[bytes]:
     """Open a file for writing, but never through a link: in a directory from elsewhere, a link could lead anywhere."""
 
     def opener(name: str, flags: int) -> int:
-        return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        return os.open(name, flags | _ONLY_THIS_FILE, 0o666)
 
     return cast("IO[bytes]", open(path, mode, buffering=buffering, opener=opener))
 
@@ -57,6 +79,8 @@ def is_own(path: Path) -> bool:
 
 def sync_directory(directory: Path) -> None:
     """Make the names in `directory` survive a power cut."""
+    if sys.platform == "win32":
+        return  # where a directory cannot be opened
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -103,8 +127,8 @@ class FileLock:
             return False
         try:
             with self.path.open("rb") as file:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
+                _lock(file, shared=True)
+        except BUSY:
             return True
         except OSError:
             return False
@@ -123,8 +147,8 @@ def _take(file: IO[bytes]) -> bool:
         if attempt:
             time.sleep(0.05)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            _lock(file, shared=False)
+        except BUSY:
             continue
         return True
     return False

@@ -18,6 +18,7 @@ from clipup.runs.files import TEMPORARY_SUFFIX, FileLock, is_own, write_atomical
 from clipup.runs.records import is_sound
 from clipup.runs.resolve import make_config
 from clipup.runs.toml import format_config, read_toml
+from clipup.runs.trust import import_flag
 
 DEPTH_LIMIT = 6
 """How many directories deep runs are looked for."""
@@ -35,6 +36,8 @@ class Status:
     score: float | None = None
     score_standard_error: float | None = None
     engine: str = ""
+    arithmetic_changed_at: int = 0
+    """The generation up to which another version of clipup computed with other roundings; 0 if none did."""
 
 
 class RunDirectory:
@@ -100,7 +103,14 @@ class RunDirectory:
             raise FileFault.of(self.path, "written", error) from error
         if not self.exists():
             raise RunExists(f"{self.path} already holds files that are not a run's; choose another --run")
-        raise RunExists(f"{self.path} already exists; go on: clipup resume {self.path}, or choose another --run")
+        resume = f"clipup resume {self.path}{self._import_flag()}"
+        raise RunExists(f"{self.path} already exists; go on: {resume}, or choose another --run")
+
+    def _import_flag(self) -> str:
+        try:
+            return import_flag(self.read_config().env)
+        except (FileFault, OSError):
+            return ""
 
     def _blocked(self) -> RunExists:
         """The error for a path of which some part is a file."""
@@ -133,9 +143,9 @@ class RunDirectory:
 
     def write_config(self, config: RunConfig) -> None:
         """Write the configuration, as when a run begins or is given more generations."""
-        write_atomically(self.config_path, format_config(config, comment=self._head()).encode("utf-8"))
+        write_atomically(self.config_path, format_config(config, comment=self._head(config)).encode("utf-8"))
 
-    def _head(self) -> str:
+    def _head(self, config: RunConfig) -> str:
         """The comment at the head of the configuration."""
         from importlib.metadata import PackageNotFoundError, version
 
@@ -144,7 +154,8 @@ class RunDirectory:
             with contextlib.suppress(PackageNotFoundError):
                 versions.append(f"{library} {version(library)}")
         return (
-            f"The whole configuration of this run. Repeat it: clipup train --config {self.config_path} --run NEW\n"
+            f"The whole configuration of this run. Repeat it: clipup train --config {self.config_path}"
+            f"{import_flag(config.env)} --run NEW\n"
             f"Made with {', '.join(versions)}."
         )
 

@@ -141,6 +141,8 @@ class DirectoryStorage(Storage):
             generation=whole.generation,
             total_interactions=whole_value(whole.counters, "total_interactions"),
             score=score,
+            trained_engine=str(whole.counters.get("engine", "")),
+            simulator_version=str(whole.counters.get("simulator_version", "")),
         )
         write_atomically(path, encode_policy(policy, task))
 

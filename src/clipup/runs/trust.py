@@ -8,6 +8,7 @@ when they are read.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection
 
 from clipup.errors import InvalidArgument
@@ -26,6 +27,17 @@ def check_import(env: str, *, named: Collection[str], source: str) -> None:
             f"{source} names the environment {env!r}, which imports the module {module!r}; "
             f"if you trust it, say so: --import {module}"
         )
+
+
+def import_words(env: str) -> list[str]:
+    """Return the words that let a command import the module of `env`, which a file names: ``--import MODULE``."""
+    module = env.rpartition(":")[0]
+    return ["--import", module] if module and module not in KNOWN_MODULES else []
+
+
+def import_flag(env: str) -> str:
+    """Return `import_words` as text that continues a command."""
+    return "".join(f" {shlex.quote(word)}" for word in import_words(env))
 
 
 def check_cluster(cluster: str | None, *, named: bool, source: str) -> None:

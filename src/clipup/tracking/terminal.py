@@ -6,7 +6,8 @@ import contextlib
 import time
 from typing import TextIO
 
-from clipup.runs.config import ENGINES, RunConfig
+from clipup.engines import registry
+from clipup.runs.config import RunConfig
 from clipup.runs.records import ClockRecord, Record
 from clipup.tracking.protocol import RunInfo, Tracker
 
@@ -77,7 +78,8 @@ def headline(info: RunInfo) -> str:
     config = info.config
     start = f", going on from generation {info.generation}" if info.generation else ""
     place = f" -> {info.path}" if info.path is not None else ""
-    fell_back = config.engine == ENGINES[0] and info.engine != ENGINES[1]
+    as_ever = info.engine_reason == registry.ASKED or info.engine_reason.endswith(registry.HONOURED)
+    fell_back = config.engine == registry.AUTO and not as_ever
     engine = f"{info.engine} ({info.engine_reason})" if fell_back else info.engine
     return (
         f"{config.env}: {info.policy}, {info.parameter_count} parameters, max_speed {config.max_speed:g}, "

@@ -16,7 +16,7 @@ from functools import partial
 
 import numpy as np
 
-from clipup.engines import Rollout, Task, blas, registry
+from clipup.engines import Rollout, Task, registry
 from clipup.engines.protocol import DEFAULT_LANES
 from clipup.errors import InvalidArgument
 from clipup.policies import Moments, Network, Normalizer, Statistics
@@ -100,7 +100,7 @@ class Contest:
     def simulator(self, seconds: float) -> float:
         """Return the simulator's steps per second, over about `seconds`."""
         actor = Actor(self.network, self._statistics, self.engine.actions)
-        with blas.single_thread(), np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):
             return self._simulator.steps_per_second(actor, self._rows, seconds)
 
     def ours(self, seconds: float) -> float:

@@ -6,7 +6,7 @@ import dataclasses
 from typing import cast
 
 from clipup.engines import Task
-from clipup.engines.task import EnvironmentMaker, EpisodeSeeds
+from clipup.engines.task import Environment, EpisodeSeeds
 from clipup.errors import InvalidArgument
 from clipup.runs.config import RunConfig
 from clipup.searches import Adjustable, Search, SearchSettings
@@ -14,8 +14,8 @@ from clipup.searches import make_search as make_search_of_kind
 from clipup.searches.schedules import parse_schedules, scheduled
 
 
-def make_task(config: RunConfig, maker: EnvironmentMaker | None = None) -> Task:
-    """The task to train on; `maker` makes an environment that has no id."""
+def make_task(config: RunConfig, maker: Environment | None = None) -> Task:
+    """The task to train on; `maker` stands for an environment that has no id."""
     return Task(
         env=config.env if maker is None else maker,
         env_options=config.env_options,

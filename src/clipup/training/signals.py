@@ -13,7 +13,9 @@ import threading
 from collections.abc import Generator
 from types import FrameType
 
-EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
+if hasattr(signal, "SIGHUP"):  # Windows has none
+    EXIT_CODES[signal.SIGHUP] = 129
 
 
 class Interrupted(BaseException):
@@ -34,7 +36,7 @@ class Interruption:
     def __enter__(self) -> Interruption:
         if threading.current_thread() is threading.main_thread():
             for number in EXIT_CODES:
-                if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
+                if number not in (signal.SIGINT, signal.SIGTERM) and signal.getsignal(number) == signal.SIG_IGN:
                     continue  # started with nohup: a closed terminal must change nothing
                 self._previous[number] = signal.signal(number, self._handle)
         return self

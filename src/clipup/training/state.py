@@ -88,7 +88,7 @@ class TrainingState:
             records_size,
         )
 
-    def checkpoint(self, words: Mapping[str, str]) -> Checkpoint:
+    def checkpoint(self, words: Mapping[str, int | str]) -> Checkpoint:
         """The state as it is saved, with `words` about the run beside its counters."""
         score = self.score
         error = score.standard_error if score is not None else None

@@ -14,7 +14,7 @@ from clipup.engines import Outcomes
 from clipup.errors import FileFault
 from clipup.executors import Executor
 from clipup.policies import Normalizer, Policy, Statistics
-from clipup.runs.checkpoint import Checkpoint
+from clipup.runs.checkpoint import Checkpoint, whole_value
 from clipup.runs.config import RunConfig, identity
 from clipup.runs.records import ClockRecord, Record
 from clipup.runs.rundir import Status
@@ -24,6 +24,9 @@ from clipup.tracking import RunInfo, Tracker, Trackers
 from clipup.training.setup import follow_schedule
 from clipup.training.signals import Interrupted, Interruption
 from clipup.training.state import Score, TrainingState
+
+ARITHMETIC = 2
+"""Version of the roundings: 1 was BLAS's, in version 0.1; 2 is the same on any processor."""
 
 
 class Trainer:
@@ -55,8 +58,11 @@ class Trainer:
         self._interruption = interruption or Interruption()
         self._normalizer = Normalizer(self._network.observation_size) if config.normalize else None
         self._state = TrainingState.at_start(search, self._normalizer)
+        self._notes: list[str] = []
+        self._arithmetic_changed_at = 0
         if storage.checkpoint is not None:
             self._check_engine(storage.checkpoint)
+            self._compare_arithmetic(storage.checkpoint)
             self._state = TrainingState.loaded(storage.checkpoint, search, self._normalizer)
         self._seconds = storage.seconds
 
@@ -78,6 +84,8 @@ class Trainer:
         status = self._status("failed", "an error")
         try:
             self._trackers.begin(info)
+            for text in self._notes:
+                self._trackers.message(text)
             self._storage.begin(self._status("running", ""))
             status = self._train()
         except KeyboardInterrupt:
@@ -211,7 +219,14 @@ class Trainer:
 
     def _checkpoint(self, state: TrainingState) -> Checkpoint:
         settings = json.dumps(identity(self.config), sort_keys=True)
-        return state.checkpoint({"settings": settings, "engine": self._engine.name})
+        words: dict[str, int | str] = {
+            "settings": settings,
+            "engine": self._engine.name,
+            "simulator_version": self._engine.version,
+            "arithmetic": ARITHMETIC,
+            "arithmetic_changed_at": self._arithmetic_changed_at,
+        }
+        return state.checkpoint(words)
 
     def _check_engine(self, checkpoint: Checkpoint) -> None:
         """Refuse to go on in another simulator than before: ``engine = "auto"`` takes what is installed."""
@@ -220,6 +235,23 @@ class Trainer:
             raise FileFault(
                 f"this run was made with {before}, and would go on here with {here} ({self._engine.reason}), "
                 f"to other results; install {before}, or start a new run"
+            )
+
+    def _compare_arithmetic(self, checkpoint: Checkpoint) -> None:
+        """Note what makes the next generations differ in their last bits from what they would have been before."""
+        counters = checkpoint.counters
+        self._arithmetic_changed_at = whole_value({"arithmetic_changed_at": 0, **counters}, "arithmetic_changed_at")
+        if counters.get("arithmetic", 1) != ARITHMETIC:
+            self._arithmetic_changed_at = checkpoint.generation
+            self._notes.append(
+                f"note: another version of clipup made the first {checkpoint.generation} generations, with other "
+                "roundings; status.json keeps that number"
+            )
+        before = counters.get("simulator_version", self._engine.version)
+        if before != self._engine.version:
+            self._notes.append(
+                f"note: {self._engine.name} ran with version {before} of its simulator before, and goes on with "
+                f"{self._engine.version}"
             )
 
     def _status(self, state: str, reason: str, score: Score | None = None) -> Status:
@@ -232,6 +264,7 @@ class Trainer:
             score=_finite_or_none(score.mean if score else None),
             score_standard_error=_finite_or_none(score.standard_error if score else None),
             engine=self._engine.name,
+            arithmetic_changed_at=self._arithmetic_changed_at,
         )
 
 

@@ -124,8 +124,11 @@ def test_environments_are_listed_with_their_engines(capsys):
     assert main(["envs", "walker2d-v?", "--json"]) == 0
     rows = {row["env"]: row for row in json.loads(capsys.readouterr().out)["envs"]}
     assert rows["Walker2d-v4"] == {
-        "env": "Walker2d-v4", "engine": "envpool", "engines": ["envpool", "gymnasium"], "preset": "walker2d",
+        "env": "Walker2d-v4", "engine": "compiled", "engines": ["compiled", "envpool", "gymnasium"],
+        "preset": "walker2d", "note": None,
     }  # fmt: skip
+    assert main(["envs", "humanoid-v4"]) == 0
+    assert "note: the last 84 inputs of Humanoid-v4 are contact forces" in capsys.readouterr().out
     assert main(["envs", "bullet"]) == 0
     assert "gymnasium" in capsys.readouterr().out
 

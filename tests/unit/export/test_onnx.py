@@ -39,7 +39,8 @@ def test_onnxruntime_gives_the_same_actions_to_a_millionth(text, kind, normalize
     if normalized:
         observations = observations * stdev + mean
     observations = observations.astype(np.float32)
-    expected = Actor(network, statistics, ACTIONS[kind]).act(np.tile(policy.parameters, (200, 1)), observations)
+    actor = Actor(network, statistics, ACTIONS[kind])
+    expected = actor.act(actor.arrange(np.tile(policy.parameters, (200, 1))), observations)
     found = actions_of(policy, observations)
     assert found.shape == expected.shape and found.dtype == expected.dtype
     assert np.abs(found - expected).max() <= 1e-6

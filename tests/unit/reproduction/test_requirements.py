@@ -23,7 +23,7 @@ def hide(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
         ("walker2d", ("envpool", "gymnasium"), "clipup[train]"),
         ("fitness-scale", ("matplotlib",), "clipup[plot]"),
         ("fitness-scale", ("ray",), "clipup[ray]"),
-        ("humanoid-bullet", ("threadpoolctl",), "clipup[train]"),
+        ("humanoid-bullet", ("gymnasium",), "clipup[train]"),
         ("humanoid", ("gymnasium",), "clipup[train]"),
         ("humanoid-observations", ("envpool",), "clipup[train]"),
     ],

@@ -70,7 +70,7 @@ from clipup.errors import ClipUpError, InvalidArgument
             "population_max must be an even number of at least 2",
         ),
         ({"dimension": 2, "seed": -1}, r"seed must be an integer from 0 to 2\*\*64 - 1, got -1"),
-        ({"dimension": 2, "optimizer": Adam(0.1)}, "max_speed describes the default optimizer; set it in optimizer="),
+        ({"dimension": 2, "optimizer": Adam(0.1)}, "max_speed describes the default optimizer; set it in"),
         ({"dimension": 2, "max_speed": None, "optimizer": Adam}, "optimizer must be an instance with kind, ascent"),
         ({"dimension": 2, "max_speed": None, "optimizer": "adam"}, "optimizer must be an instance .* got 'adam'"),
         (

@@ -29,7 +29,6 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from clipup.engines import blas
 from clipup.engines.accumulator import Accumulator
 from clipup.engines.envpool import NAME
 from clipup.engines.envpool.lanes import LanePools
@@ -82,7 +81,7 @@ class EnvPoolEngine(Engine):
         )
         if len(rollout.parameters):
             try:
-                with blas.single_thread(), np.errstate(all="ignore"):
+                with np.errstate(all="ignore"):
                     _run(self._parts(rollout, accumulator))
             except BaseException:
                 self.close()  # environments that stopped midway are useless to the next call
@@ -102,9 +101,10 @@ class EnvPoolEngine(Engine):
     def _parts(self, rollout: Rollout, accumulator: Accumulator) -> Iterator[Lockstep]:
         """Yield the parts of the rollout, each made when it is about to run."""
         actor = Actor(rollout.network, rollout.statistics, self.actions)
+        arranged = actor.arrange(rollout.parameters)
         ways = (self._at_home, self._in_overflow) if self._replay else (self._fresh,)
         for pool, slots, rows, stride in chain.from_iterable(way(rollout) for way in ways):
-            yield Lockstep(pool, slots, rows, stride, actor, rollout.parameters, accumulator, keep_pool=self._replay)
+            yield Lockstep(pool, slots, rows, stride, actor, arranged, accumulator, keep_pool=self._replay)
 
     def _fresh(self, rollout: Rollout) -> Iterator[Part]:
         indices = rollout.indices

@@ -8,7 +8,7 @@ from typing import Any, cast
 from clipup.engines.envpool import NAME, rendering
 from clipup.engines.envpool.engine import EnvPoolEngine
 from clipup.engines.envpool.pool import BarePool, pool_layout, registered
-from clipup.engines.protocol import EngineEntry, is_installed
+from clipup.engines.protocol import EngineEntry, is_installed, library_version
 from clipup.engines.rendering import Episode
 from clipup.engines.task import Task
 from clipup.errors import (
@@ -46,7 +46,7 @@ class EnvPoolEntry(EngineEntry):
     def refusal(self, task: Task) -> ClipUpError | None:
         """Return None if EnvPool can run `task` with every option, else the error that says why not."""
         if not isinstance(task.env, str):
-            return InvalidArgument("EnvPool runs its own environments only, and this one is a callable")
+            return InvalidArgument(f"EnvPool runs its own environments only, and {task.label} is an object")
         if ":" in task.env:
             return InvalidArgument(f"EnvPool runs its own environments only, and {task.env} is imported from a module")
         if not is_installed("envpool"):
@@ -72,11 +72,15 @@ class EnvPoolEntry(EngineEntry):
         """Return the engine."""
         return EnvPoolEngine(task, lanes=lanes, threads=threads or available_threads(), reason=reason)
 
+    def version(self, env: str) -> str:
+        """Return EnvPool's version."""
+        return library_version("envpool") if is_installed("envpool") else ""
+
     def libraries(self, task: Task) -> Mapping[str, str] | None:
         """Return EnvPool and what its engine uses; None for what is not an id of its own."""
         if not isinstance(task.env, str) or ":" in task.env:
             return None
-        return {"gymnasium": "train", "threadpoolctl": "train", "envpool": "train"}
+        return {"gymnasium": "train", "envpool": "train"}
 
     def bare_simulator(self, task: Task, *, count: int, threads: int) -> BarePool:
         """Return one pool in which every environment steps at every round."""

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from clipup.engines.accumulator import Accumulator
 from clipup.engines.envpool.pool import Pool
 from clipup.policies.act import Actor
+from clipup.policies.compiled import observe_rows
 
 ROW, STARTED, EPISODE, STEPS, BROKEN, ENDLESS = range(6)
 """Columns of whole numbers about each row: its candidate, the round of its last reset, the episodes and steps that it
@@ -37,7 +38,7 @@ class Lockstep:
     stride
         The next candidate in the environment of row r is row ``r + stride``, up to the last row. 0: there is no next.
     actor, parameters
-        The policies: how they act, and one candidate's parameters per row.
+        The policies: how they act, and one candidate's parameters per row, as ``actor.arrange`` returns them.
     accumulator
         Takes the results.
     keep_pool
@@ -81,8 +82,6 @@ class Lockstep:
             self._mean = np.zeros((capacity, size))
             self._m2 = np.zeros((capacity, size))
             self._columns += [self._count, self._mean, self._m2]
-            self._delta = np.empty((capacity, size))
-            self._change = np.empty((capacity, size))
         pool.reset(self._slot)
 
     def advance(self) -> bool:
@@ -118,24 +117,17 @@ class Lockstep:
         self._pool.send(self._slot[:live], actions)
         # The environments are stepping now; meanwhile this does what the next action does not need.
         flat = observations.ravel()
-        # A finite sum of squares proves all finite; it is the cheapest such test.
-        if not math.isfinite(flat.dot(flat)):
+        # A finite sum proves all finite; it is the cheapest such test.
+        if not math.isfinite(np.add.reduce(flat)):
             self._facts[:acting, BROKEN] += ~np.isfinite(observations).all(axis=1)
         if self._collect:
             self._observe(observations)
 
     def _observe(self, observations: NDArray[np.floating]) -> None:
-        """Welford's update of each row's moments."""
         acting = self._acting
-        count, mean, m2 = self._count[:acting], self._mean[:acting], self._m2[:acting]
-        delta, change = self._delta[:acting], self._change[:acting]
+        count = self._count[:acting]
         count += 1.0
-        np.subtract(observations, mean, out=delta)
-        np.divide(delta, count, out=change)
-        mean += change
-        np.subtract(observations, mean, out=change)
-        change *= delta
-        m2 += change
+        observe_rows(observations, count, self._mean[:acting], self._m2[:acting])
 
     def _retire(self, finished: NDArray[np.int64], observations: NDArray[Any]) -> NDArray[Any]:
         """End the episodes of the rows `finished`; return the observations of those that act next, in order."""

@@ -172,7 +172,7 @@ class BarePool:
         """Step all environments for about `seconds` and return the speed."""
         pool = self._pool
         where, ended = pool.layout.observation_index, pool.layout.done_index
-        slots = np.arange(len(parameters), dtype=np.int32)
+        slots, arranged = np.arange(len(parameters), dtype=np.int32), actor.arrange(parameters)
         pool.reset(slots)
         states = pool.receive()
         start, steps = time.perf_counter(), 0
@@ -181,7 +181,7 @@ class BarePool:
                 steps += len(slots) - int(
                     np.count_nonzero(states[ended])
                 )  # an environment that ended is reset: no step
-                pool.send(slots, actor.act(parameters, states[where]))
+                pool.send(slots, actor.act(arranged, states[where]))
                 states = pool.receive()
         return steps / elapsed
 

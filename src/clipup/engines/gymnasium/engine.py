@@ -11,7 +11,6 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from clipup.engines import blas
 from clipup.engines.accumulator import Accumulator
 from clipup.engines.gymnasium import NAME
 from clipup.engines.gymnasium.environment import actions_of, make_ready, observation_size, own_step_limit
@@ -22,10 +21,7 @@ from clipup.engines.seeding import seed_indices, seed_words, uint32
 from clipup.engines.task import STEP_CAP, Task
 from clipup.errors import EnvironmentFault, InvalidArgument, one_line
 from clipup.policies.act import Actor
-from clipup.policies.normalizer import Moments, Normalizer
-
-CHUNK = 1024
-"""How many observations are kept before they are folded into moments."""
+from clipup.policies.compiled import observe_rows
 
 Act = Callable[[NDArray[Any]], Any]
 
@@ -70,7 +66,7 @@ class GymnasiumEngine(Engine):
         )
         actor = Actor(rollout.network, rollout.statistics, self.actions)
         failures: list[Failure] = []
-        with blas.single_thread(), np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):
             for row, seeds in enumerate(self._seeds(rollout)):
                 try:
                     self._candidate(actor, rollout.parameters[row : row + 1], seeds, row, accumulator)
@@ -108,10 +104,10 @@ class GymnasiumEngine(Engine):
     ) -> None:
         if self._environment is None:
             self._environment = make_ready(self.task)
-        discrete = self.actions.kind == "discrete"
+        discrete, arranged = self.actions.kind == "discrete", actor.arrange(parameters)
 
         def act(observation: NDArray[Any]) -> Any:
-            actions, broken = actor.act_without_nan(parameters, observation[np.newaxis])
+            actions, broken = actor.act_without_nan(arranged, observation[np.newaxis])
             if broken is not None:
                 return None
             return int(actions[0]) if discrete else actions[0]
@@ -123,10 +119,9 @@ class GymnasiumEngine(Engine):
             if accumulator.broken[row]:
                 return
         if observer is not None and accumulator.moments is not None:
-            moments = observer.moments()
-            accumulator.moments.count[row] = moments.count[0]
-            accumulator.moments.mean[row] = moments.mean[0]
-            accumulator.moments.m2[row] = moments.m2[0]
+            accumulator.moments.count[row] = int(observer.count[0, 0])
+            accumulator.moments.mean[row] = observer.mean[0]
+            accumulator.moments.m2[row] = observer.m2[0]
 
     def _episode(self, act: Act, seed: int, row: int, accumulator: Accumulator, observer: _Observer | None) -> None:
         """Run one episode, up to its end or to the first number that is not finite."""
@@ -193,24 +188,12 @@ def _is_finite(values: NDArray[Any]) -> bool:
 
 
 class _Observer:
-    """The moments of one candidate's observations, updated a chunk at a time."""
+    """The moments of one candidate's observations."""
 
     def __init__(self, size: int) -> None:
-        self._kept: list[NDArray[Any]] = []
-        self._folded = Normalizer(size)
+        self.count, self.mean, self.m2 = np.zeros((1, 1)), np.zeros((1, size)), np.zeros((1, size))
 
     def see(self, observation: NDArray[Any]) -> None:
         """Take in one observation."""
-        self._kept.append(observation.copy())
-        if len(self._kept) == CHUNK:
-            self._fold()
-
-    def _fold(self) -> None:
-        if self._kept:
-            self._folded.merge(Moments.of(np.stack(self._kept)))
-            self._kept.clear()
-
-    def moments(self) -> Moments:
-        """Return the moments of all observations seen."""
-        self._fold()
-        return self._folded.moments()
+        self.count += 1.0
+        observe_rows(observation[np.newaxis], self.count, self.mean, self.m2)

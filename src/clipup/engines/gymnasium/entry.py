@@ -8,10 +8,10 @@ from typing import Any, cast
 from clipup.engines.gymnasium import NAME, rendering
 from clipup.engines.gymnasium.engine import GymnasiumEngine
 from clipup.engines.gymnasium.environment import BareEnvironment
-from clipup.engines.protocol import EngineEntry, is_installed
+from clipup.engines.protocol import EngineEntry, is_installed, library_version
 from clipup.engines.rendering import Episode
-from clipup.engines.task import Task
-from clipup.errors import ClipUpError, MissingDependency
+from clipup.engines.task import OwnTask, Task, names_a_file
+from clipup.errors import ClipUpError, InvalidArgument, MissingDependency
 from clipup.policies import Policy
 
 SIMULATORS = {
@@ -43,16 +43,24 @@ class GymnasiumEntry(EngineEntry):
         return ":" in env or env in self.ids()
 
     def refusal(self, task: Task) -> ClipUpError | None:
-        """Return an error only if Gymnasium is missing: all else shows when the environment is made."""
+        """Return an error if Gymnasium is missing, or for what is no environment: all else shows when one is made."""
+        if isinstance(task.env, OwnTask):
+            return InvalidArgument(f"Gymnasium runs environments, and {task.label} is a task of the compiled engine")
+        if isinstance(task.env, str) and names_a_file(task.env):
+            return InvalidArgument(f"Gymnasium imports modules, and {task.env} names a file")
         return None if is_installed("gymnasium") else MissingDependency.of("gymnasium", extra="train")
 
     def make(self, task: Task, *, lanes: int, threads: int | None, reason: str) -> GymnasiumEngine:
         """Return the engine, which has neither lanes nor threads."""
         return GymnasiumEngine(task, reason=reason)
 
+    def version(self, env: str) -> str:
+        """Return Gymnasium's version."""
+        return library_version("gymnasium") if is_installed("gymnasium") else ""
+
     def libraries(self, task: Task) -> Mapping[str, str]:
         """Return Gymnasium and the simulator of the environment, where that is known."""
-        found = {"gymnasium": "train", "threadpoolctl": "train"}
+        found = {"gymnasium": "train"}
         origin = ""
         if isinstance(task.env, str) and ":" in task.env:
             origin = task.env.partition(":")[0]

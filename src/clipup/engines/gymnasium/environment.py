@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from clipup.engines.gymnasium.bullet import quicken
 from clipup.engines.gymnasium.quiet_output import quiet_output
 from clipup.engines.seeding import int31, seed_words
-from clipup.engines.task import Task
+from clipup.engines.task import OwnTask, Task
 from clipup.errors import EnvironmentFault, InvalidArgument, MissingDependency, UnknownEnvironment, one_line
 from clipup.policies.act import Actor
 from clipup.policies.actions import Actions
@@ -45,6 +45,8 @@ def make_environment(task: Task) -> Any:
         raise MissingDependency.of("gymnasium", extra="train") from error
     if isinstance(task.env, str):
         return _make_by_id(task, task.env)
+    if isinstance(task.env, OwnTask):
+        raise InvalidArgument(f"{task.label} is a task of the compiled engine, not an environment of Gymnasium")
     try:
         environment = cast(Any, task.env(**task.env_options))
     except Exception as error:
@@ -140,11 +142,12 @@ class BareEnvironment:
         start, steps, elapsed, row, ended = time.perf_counter(), 0, 0.0, -1, True
         observation: Any = None
         try:
+            arranged = actor.arrange(parameters)
             while elapsed < seconds:
                 if ended:
                     row = (row + 1) % len(parameters)
                     observation, _ = self._environment.reset(seed=self._seeds[row])
-                action = actor.act(parameters[row : row + 1], np.asarray(observation)[np.newaxis])[0]
+                action = actor.act(arranged[row : row + 1], np.asarray(observation)[np.newaxis])[0]
                 result = self._environment.step(int(action) if self._discrete else action)
                 observation, _, terminated, truncated, _ = result
                 ended = terminated or truncated

@@ -88,7 +88,7 @@ def run(
     accumulator = Accumulator(len(parameters), SIZE, collect_moments=True)
     slots, rows = np.arange(LANES, dtype=np.int32), np.arange(LANES)
     actor = Actor(NETWORK, None, ACTIONS)
-    lockstep = Lockstep(cast(Pool, pool), slots, rows, LANES, actor, parameters, accumulator)
+    lockstep = Lockstep(cast(Pool, pool), slots, rows, LANES, actor, actor.arrange(parameters), accumulator)
     with np.errstate(all="ignore"):
         while lockstep.advance():
             pass

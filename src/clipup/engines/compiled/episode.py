@@ -1,0 +1,197 @@
+"""One candidate's episodes from start to end: the loop that all compiled tasks share.
+
+The functions here are the Python that Numba compiles, and run as plain Python too. A task brings two functions, `begin`
+and `advance` (see `mujoco_world` and `array_world`). All else is here: normalizer, network, moments, counting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clipup.compilation.primitives import present, take_next
+from clipup.policies.compiled import (
+    arrange_one,
+    bound_one,
+    choose_one,
+    forward_one,
+    normalize_one,
+    observe_one,
+)
+
+NOT_RUN, DONE, BROKEN, RAISED = range(4)
+"""What became of a candidate: not run to its end, complete, stopped by a number that is not finite, or an exception."""
+
+EPISODES, LIMIT, HAS_BIAS, IS_RELU, RESCALES, START, COLLECTS, FRAME_SKIP, CHOICES = range(9)
+"""Places of whole numbers in `Job.numbers`."""
+
+
+class Job(NamedTuple):
+    """All that an evaluation reads and writes. A slot is what one thread works with at a time.
+
+    Attributes
+    ----------
+    stop, following, ready
+        One number each: whether to give up, the next candidate to be run, and how many have their starts.
+    current
+        For each slot the candidate that it runs, or -1.
+    numbers
+        Whole numbers about the task and the network (`EPISODES` …).
+    parameters, sizes
+        The candidates' parameters, and the sizes of the network's layers.
+    mean, scale, bounds
+        The normalizer, and the bounds of actions (see `bound_one`).
+    arranged, values, observation, action, memory
+        Working memory of each slot.
+    totals, steps, status
+        Results of each candidate: summed rewards, steps, and what became of it.
+    counts, moment_mean, moment_m2
+        Observation moments of each candidate (no rows where they are not collected).
+    options
+        The task's options, a word of eight bytes each.
+    seeds, starts
+        For each candidate and episode: its seed, and the positions and velocities of a MuJoCo task.
+    random
+        Random numbers of each slot.
+    calls
+        Addresses of MuJoCo's functions.
+    """
+
+    stop: NDArray[np.int64]
+    following: NDArray[np.int64]
+    ready: NDArray[np.int64]
+    current: NDArray[np.int64]
+    numbers: NDArray[np.int64]
+    parameters: NDArray[np.float32]
+    sizes: NDArray[np.int64]
+    mean: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    bounds: NDArray[np.float32]
+    arranged: NDArray[np.float32]
+    values: NDArray[np.float32]
+    observation: NDArray[np.float64]
+    action: NDArray[np.float32]
+    memory: NDArray[np.float64]
+    totals: NDArray[np.float64]
+    steps: NDArray[np.int64]
+    status: NDArray[np.int64]
+    counts: NDArray[np.float64]
+    moment_mean: NDArray[np.float64]
+    moment_m2: NDArray[np.float64]
+    options: NDArray[np.int64]
+    seeds: NDArray[np.int64]
+    starts: NDArray[np.float64]
+    random: NDArray[np.uint64]
+    calls: NDArray[np.int64]
+
+
+class World(NamedTuple):
+    """A task as the loop sees it.
+
+    Attributes
+    ----------
+    begin
+        ``begin(job, slot, row, episode, one, other)`` starts an episode, fills the slot's observation, and returns a
+        handle. `one` and `other` are what the simulation works with: a model and its data, or a state.
+    advance
+        ``advance(job, slot, one, handle, options, memory, observation, action)`` takes a step, and returns the reward,
+        whether the episode is over, and whether the simulation is still sound.
+    options
+        ``options(words)`` returns the task's options.
+    discrete
+        Whether an action is the index of the largest output.
+    """
+
+    begin: Callable[..., Any]
+    advance: Callable[..., tuple[float, bool, bool]]
+    options: Callable[[Any], Any]
+    discrete: bool
+
+
+def _box_action(outputs: Any, bounds: Any, numbers: Any, action: Any) -> Any:
+    bound_one(outputs, bounds, numbers[RESCALES] != 0, action)
+    return action
+
+
+def _discrete_action(outputs: Any, bounds: Any, numbers: Any, action: Any) -> int:
+    return choose_one(outputs, numbers[CHOICES]) + numbers[START]
+
+
+def make_candidate(world: World) -> Callable[..., None]:
+    """Return the function that runs all episodes of one candidate: ``(job, slot, row, one, other)``."""
+    begin, advance, options_of = world.begin, world.advance, world.options
+    action_of = _discrete_action if world.discrete else _box_action
+
+    def candidate(job: Any, slot: int, row: int, one: Any, other: Any) -> None:
+        numbers, sizes = job.numbers, job.sizes
+        options = options_of(job.options)
+        arranged, values = job.arranged[slot], job.values[slot]
+        observation, memory = job.observation[slot], job.memory[slot]
+        has_bias, is_relu, collects = numbers[HAS_BIAS] != 0, numbers[IS_RELU] != 0, numbers[COLLECTS] != 0
+        outputs = values[sizes.size - 1]
+        moment_row = row if collects else 0
+        arrange_one(job.parameters[row], sizes, has_bias, arranged)
+        count = 0.0
+        status = DONE
+        job.totals[row] = 0.0
+        for episode in range(numbers[EPISODES]):
+            handle = begin(job, slot, row, episode, one, other)
+            total = 0.0
+            steps = 0
+            while steps < numbers[LIMIT]:
+                if present(job.stop) != 0:
+                    return
+                if not normalize_one(observation, job.mean, job.scale, values[0]) or not forward_one(
+                    arranged, sizes, has_bias, is_relu, values
+                ):
+                    status = BROKEN
+                    break
+                if collects:
+                    count += 1.0
+                    observe_one(observation, count, job.moment_mean[moment_row], job.moment_m2[moment_row])
+                action = action_of(outputs, job.bounds, numbers, job.action[slot])
+                reward, over, sound = advance(job, slot, one, handle, options, memory, observation, action)
+                steps += 1
+                job.steps[row] += 1  # at once, so that an error keeps the count
+                total += reward
+                if not sound:
+                    status = BROKEN
+                    break
+                if over:
+                    break
+            job.totals[row] += total
+            if status == BROKEN:
+                break
+        if collects:
+            job.counts[moment_row] = count
+        job.status[row] = status
+
+    return candidate
+
+
+def make_slot(candidate: Callable[..., None]) -> Callable[..., None]:
+    """Return the function that runs candidates until none is left: ``(job, slot, one, other)``.
+
+    For machine code alone: it keeps no exception's text, because it cannot.
+    """
+
+    def run_slot(job: Any, slot: int, one: Any, other: Any) -> None:
+        rows = job.parameters.shape[0]
+        while present(job.stop) == 0:
+            row = take_next(job.following)
+            if row >= rows:
+                break
+            while present(job.ready) <= row:  # Python is some microseconds behind
+                if present(job.stop) != 0:
+                    return
+            job.current[slot] = row
+            try:
+                candidate(job, slot, row, one, other)
+            except Exception:
+                job.status[row] = RAISED
+            job.current[slot] = -1
+
+    return run_slot

@@ -69,12 +69,18 @@ def without_dead_inputs(start: Start, outputs: int) -> Start:
 
 def contest(case: Case, late: Start | None, engine: str, threads: int | None = None) -> Any:
     """Return generations of training on one engine, ready to be measured."""
-    from clipup.engines.bench import Contest
-
+    from clipup import PGPE
     from clipup.engines import Task
     from clipup.policies import Statistics
+    from clipup.training.bench import Contest
 
-    center = None if late is None else np.array(late.center, np.float32)
+    def search(dimension: int) -> PGPE:
+        if late is None:
+            return PGPE(dimension=dimension, population_size=case.population_size, max_speed=case.max_speed, seed=1)
+        center = np.array(late.center, np.float32)
+        still = {"max_speed": 1e-9, "stdev": small_stdev(center), "stdev_learning_rate": 0.0}
+        return PGPE(center=center, population_size=case.population_size, seed=1, **still)
+
     known = None
     if late is not None and late.mean is not None and late.stdev is not None:
         known = Statistics(np.array(late.mean), np.array(late.stdev))
@@ -83,9 +89,7 @@ def contest(case: Case, late: Start | None, engine: str, threads: int | None = N
         network=case.network,
         population_size=case.population_size,
         threads=threads,
-        center=center,
-        stdev=None if center is None else small_stdev(center),
-        max_speed=case.max_speed if center is None else 1e-9,
+        search=search,
         normalize=case.normalize,
         statistics=known,
     )

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,7 +148,7 @@ def _is_number(value: object) -> bool:
 
 
 def _is_pair(value: object) -> bool:
-    return isinstance(value, tuple | list) and len(value) == 2
+    return isinstance(value, tuple | list) and len(cast("tuple[object, ...]", value)) == 2
 
 
 def _is_truth(value: object) -> bool:
@@ -156,7 +156,10 @@ def _is_truth(value: object) -> bool:
 
 
 def _is_outcome(value: object) -> bool:
-    return isinstance(value, tuple) and len(value) == 2 and _is_number(value[0]) and _is_truth(value[1])
+    if not isinstance(value, tuple) or not _is_pair(cast(object, value)):
+        return False
+    reward, terminated = cast("tuple[object, object]", value)
+    return _is_number(reward) and _is_truth(terminated)
 
 
 def _check_arguments(task: CompiledTask) -> None:

@@ -12,7 +12,10 @@ HEAD = """# The public names
 
 These names are a promise. Everything else may change without notice. `help(clipup.PGPE)`, for example, shows the
 arguments, the formulas and an example. `import clipup` needs numpy alone. The names marked with * need `clipup[train]`
-when they are used."""
+when they are used.
+
+`clipup.torch.ClipUp` and `clipup.optax.clipup` are public too. They need `clipup[torch]` and `clipup[optax]`, and are
+not on this page. [Searches](searches.md#clipup-in-loops-of-your-own) describes them."""
 NEED_SIMULATORS = {
     f"clipup.{name}" for name in ("ArrayTask", "MujocoTask", "TrainingResult", "evaluate", "resume", "train")
 }

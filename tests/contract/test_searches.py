@@ -1,10 +1,11 @@
-"""What every search keeps: PGPE in all its kinds, and a tiny search that lives in the tests."""
+"""What every search keeps: all of ours in all their kinds, and a tiny search that lives in the tests."""
 
 import copy
 import importlib
 import math
 import pickle
 import sys
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,7 +14,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clipup import PGPE, Adam, Batch, ClipUp, HeavyBall
+from clipup import (
+    ARS,
+    CMAES,
+    PGPE,
+    SNES,
+    XNES,
+    Adam,
+    Batch,
+    ClipUp,
+    CrossEntropy,
+    HeavyBall,
+    OpenAIES,
+    SepCMAES,
+)
 from clipup.errors import ClipUpError, InvalidArgument, InvalidFitness, StateMismatch, WrongOrder
 from clipup.searches import SEARCHES as REGISTERED
 from clipup.searches import Figures, Search
@@ -31,11 +45,62 @@ SEARCHES = {
     "adam": lambda **common: PGPE(optimizer=Adam(0.1), stdev=0.5, **common),
     "noclip": lambda **common: PGPE(optimizer=ClipUp(0.1, None), stdev=0.5, **common),
     "heavy-ball": lambda **common: PGPE(optimizer=HeavyBall(0.1), stdev=0.5, stdev_max_change=None, **common),
-    "adaptive": lambda **common: PGPE(max_speed=0.3, **ADAPTIVE, **common),
-    "adaptive-raw": lambda **common: PGPE(max_speed=0.3, fitness_shaping="raw", **ADAPTIVE, **common),
+    "unmirrored": lambda **common: PGPE(max_speed=0.3, symmetric=False, **common),
+    "unmirrored-raw": lambda **common: PGPE(max_speed=0.3, symmetric=False, fitness_shaping="raw", **common),
+    "orthogonal": lambda **common: PGPE(max_speed=0.3, orthogonal=True, **common),
+    "nes": lambda **common: PGPE(max_speed=0.3, fitness_shaping="nes", stdev_min=0.1, stdev_max=9.0, **common),
+    "linear": lambda **common: PGPE(max_speed=0.3, fitness_shaping="linear", **common),
+    "normalized": lambda **common: PGPE(max_speed=0.3, fitness_shaping="normalized", **common),
+    "openai-es": lambda **common: OpenAIES(stdev=0.1, step_size=0.1, weight_decay=0.01, **common),
+    "openai-es-raw": lambda **common: OpenAIES(max_speed=0.3, fitness_shaping="raw", **common),
+    "ars": lambda **common: ARS(stdev=0.1, step_size=0.1, **common),
+    "ars-top": lambda **common: ARS(max_speed=0.3, top=2, **common),
+    "snes": lambda **common: SNES(stdev=0.5, **common),
+    "snes-unmirrored": lambda **common: SNES(stdev=0.5, symmetric=False, **common),
+    "snes-clipup": lambda **common: SNES(max_speed=0.3, **common),
+    "xnes": lambda **common: XNES(stdev=0.5, **common),
+    "cma-es": lambda **common: CMAES(stdev=0.5, **common),
+    "sep-cma-es": lambda **common: SepCMAES(stdev=0.5, **common),
+    "cross-entropy": lambda **common: CrossEntropy(stdev=1.0, noise=0.2, **common),
     "hill-climber": lambda **common: HillClimber(stdev=0.5, **common),
-    "adaptive-hill-climber": lambda **common: HillClimber(stdev=0.5, **ADAPTIVE, **common),
 }
+for grown in (
+    *(
+        "ranked",
+        "raw",
+        "unmirrored",
+        "orthogonal",
+        "openai-es",
+        "ars-top",
+        "snes",
+        "snes-unmirrored",
+        "xnes",
+        "cma-es",
+        "sep-cma-es",
+    ),
+    *("cross-entropy", "hill-climber"),
+):
+    SEARCHES[f"adaptive-{grown}"] = partial(SEARCHES[grown], **ADAPTIVE)
+BY_RANK = (
+    *("ranked", "adam", "nes", "linear", "unmirrored", "orthogonal", "openai-es", "snes", "snes-unmirrored"),
+    *("snes-clipup", "xnes", "cma-es", "sep-cma-es", "cross-entropy", "hill-climber"),
+)
+MIRRORED = (
+    *(
+        "ranked",
+        "raw",
+        "reward-normalized",
+        "orthogonal",
+        "nes",
+        "openai-es",
+        "openai-es-raw",
+        "ars",
+        "ars-top",
+        "snes",
+    ),
+    *("snes-clipup",),
+)
+UNMIRRORED = ("unmirrored", "snes-unmirrored", "xnes", "cma-es", "sep-cma-es", "cross-entropy")
 
 each = pytest.mark.parametrize("name", SEARCHES)
 each_fixed = pytest.mark.parametrize("name", [name for name in SEARCHES if not name.startswith("adaptive")])
@@ -193,6 +258,56 @@ def test_the_seed_fixes_everything_and_two_seeds_differ(name):
     assert same(one.state_dict(), twin.state_dict())
     assert np.array_equal(one.ask(), twin.ask())
     assert (one.ask() != other.ask()).all()
+
+
+@pytest.mark.parametrize("name", MIRRORED)
+def test_candidates_come_in_mirrored_pairs_where_promised(name):
+    search = make(name)
+    advance(search, name, 2)
+    population, center = search.ask().astype(np.float64), search.center
+    np.testing.assert_allclose(population[0::2] - center, center - population[1::2], atol=1e-6)
+    for bad in (0, 1, 7, -2, 2.0, True, "8"):
+        with pytest.raises(InvalidArgument, match="population_size must be an even number of at least 2"):
+            make(name, population_size=bad)
+
+
+@pytest.mark.parametrize("name", UNMIRRORED)
+def test_candidates_come_one_by_one_where_promised(name):
+    search = make(name, population_size=7)
+    for _ in range(3):
+        population = search.ask() - search.center
+        assert population.shape == (7, 4)
+        cosines = population @ population.T / np.outer(*[np.linalg.norm(population, axis=1)] * 2)
+        assert (np.abs(cosines[~np.eye(7, dtype=bool)]) < 0.9999).all()
+        search.tell(score(population))
+    for bad in (0, 1, -2, 2.5, True, "8"):
+        with pytest.raises(InvalidArgument, match="population_size must be a whole number of at least 2"):
+            make(name, population_size=bad)
+
+
+@pytest.mark.parametrize("name", BY_RANK)
+@pytest.mark.parametrize("change", [lambda f: 1000 * f, lambda f: f / 7, np.cbrt, lambda f: np.arctan(f) + 5], ids=str)
+def test_by_rank_any_increasing_change_of_the_fitness_leaves_the_same_bits(name, change):
+    one, other = make(name), make(name)
+    for _ in range(6):
+        fitnesses = np.linspace(-3, 2, 8)[np.argsort(np.argsort(score(one.ask())))]
+        other.ask()
+        one.tell(fitnesses)
+        other.tell(change(fitnesses))
+        assert np.array_equal(one.center, other.center)
+        assert np.array_equal(one.ask(), other.ask())
+
+
+@pytest.mark.parametrize("name", ["ars", "ars-top", "normalized", "openai-es-raw"])
+@pytest.mark.parametrize("scale", [2.0**20, 2.0**-20, 2.0**-900])
+def test_the_scale_of_the_fitness_does_not_matter_where_promised(name, scale):
+    one, other = make(name), make(name)
+    for _ in range(6):
+        fitnesses = score(one.ask().astype(np.float64))
+        other.ask()
+        one.tell(fitnesses)
+        other.tell(scale * fitnesses)
+    np.testing.assert_allclose(one.center, other.center, rtol=1e-6, atol=1e-6)
 
 
 # -- growing generations ----------------------------------------------------------------------------------------------
@@ -394,7 +509,7 @@ def test_the_figures_tell_of_the_last_generation(name):
             assert number is None or math.isfinite(number)
 
 
-@pytest.mark.parametrize("name", ["ranked", "adam", "hill-climber"])
+@pytest.mark.parametrize("name", BY_RANK)
 def test_faults_and_ties_are_counted(name):
     search = make(name)
     search.ask()
@@ -501,7 +616,7 @@ def test_a_state_of_another_search_is_refused(name):
 def test_a_generation_under_way_is_refused_by_a_search_that_could_not_have_begun_it(name):
     search = make(name)
     advance(search, name, 1)
-    fixed = "hill-climber" if isinstance(search, HillClimber) else "ranked"
+    fixed = name.removeprefix("adaptive-")
     for other in (make(fixed), make(name, population_size=6)):
         before = other.state_dict()
         with pytest.raises(StateMismatch, match=r"the saved generation \(8 fitnesses told, 0 asked\) does not fit"):

@@ -94,13 +94,14 @@ def run_besieged(run: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str,
     return besieged[0].shots
 
 
+@pytest.mark.parametrize("search", ["pgpe", "snes", "cma-es"])
 def test_a_run_whose_workers_are_killed_twenty_times_has_the_bytes_of_a_quiet_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, search: str
 ) -> None:
     settings: dict[str, object] = {
         "env": "Pendulum-v1", "engine": "gymnasium", "policy": "mlp:8", "normalize": True, "preset": "none",
         "population": 12, "population_max": 24, "interactions": 1800, "max_episode_steps": 100, "generations": 13,
-        "max_speed": 0.1, "seed": 9, "evaluate_every": 5, "evaluation_episodes": 3,
+        "max_speed": 0.1, "seed": 9, "evaluate_every": 5, "evaluation_episodes": 3, "search": search,
     }  # fmt: skip
     memory = shared_memory()
     clipup.train(run=tmp_path / "quiet", workers=1, **settings)  # type: ignore[arg-type]

@@ -55,6 +55,14 @@ def test_an_environment_of_one_s_own_gives_the_same_result_on_one_and_on_two_wor
     assert last > first
 
 
+def test_a_transformer_learns_in_its_own_weights(tmp_path: Path) -> None:
+    found = run("in_place_transformer.py", "--generations", "120", directory=tmp_path)
+    assert found.returncode == 0, found.stderr
+    losses = [float(line.split()[-1]) for line in found.stdout.splitlines()]
+    assert losses[0] > 1.9  # guessing gives log(8), about 2.08
+    assert losses[-1] < 0.5
+
+
 def test_the_search_is_the_same_for_any_number_of_processes(tmp_path: Path) -> None:
     small = ("--generations", "20", "--dimension", "50")
     printed = [

@@ -8,6 +8,7 @@ import pytest
 
 import clipup
 from clipup.engines.envpool.entry import EnvPoolEntry
+from clipup.searches import SEARCHES
 
 RUNS = {
     "gymnasium": {
@@ -73,6 +74,27 @@ def test_a_run_has_the_same_bytes_wherever_it_is_computed(
     name, bytes_of = expected
     train(tmp_path / "run", name, PLACES[place])
     assert results(tmp_path / "run") == bytes_of
+
+
+@pytest.mark.parametrize("search", SEARCHES[1:])
+def test_every_search_leaves_the_same_bytes_wherever_it_is_computed(
+    search: str,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    always_processes: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Otherwise workers share only sums of a size that no small run reaches.
+    monkeypatch.setattr("clipup.executors.distributed.SUMMED_BY_WORKERS", 1)
+    places = ["two processes"]
+    if search in {"ars", "cma-es"}:  # one whose updates are sums that workers share, and one with a matrix
+        request.getfixturevalue("ray_session")
+        places.append("three actors")
+    for place in ("one process", *places):
+        settings = {**EVERY, **RUNS["gymnasium"], **PLACES[place], "search": search}
+        clipup.train(run=tmp_path / place, preset="none", generations=3, **settings)  # type: ignore[arg-type]
+    for place in places:
+        assert results(tmp_path / place) == results(tmp_path / "one process")
 
 
 def test_a_run_that_moves_from_place_to_place_has_the_same_bytes(

@@ -18,18 +18,10 @@ SMALL = [
     *("--checkpoint-seconds", 0, "--quiet"),
 ]
 ENVPOOL = [
-    "train",
-    "CartPole-v1",
-    *SMALL,
-    "--population-max",
-    48,
-    "--interactions",
-    900,
-    "--seed",
-    5,
-    "--target-score",
-    "none",
+    *("train", "CartPole-v1", *SMALL, "--population-max", 48, "--interactions", 900, "--seed", 5),
+    *("--target-score", "none"),
 ]
+SCHEDULE = "population: piecewise 1, 2 at 20 generations; max_speed: cosine 1 to 0.2 over 30000 interactions"
 GYMNASIUM = [
     *(
         "train",
@@ -66,7 +58,14 @@ def kill_again_and_again(seed: int, kills: int, run: Path, first: list[object]) 
 
 
 @pytest.mark.parametrize(
-    ("command", "generations", "kills"), [(ENVPOOL, 80, 22), (GYMNASIUM, 60, 10)], ids=["envpool", "gymnasium"]
+    ("command", "generations", "kills"),
+    [
+        (ENVPOOL, 80, 22),
+        (GYMNASIUM, 60, 10),
+        ([*ENVPOOL, "--search", "ars", "--top", 4, "--optimizer", "ascent", "--schedule", SCHEDULE], 50, 8),
+        ([*ENVPOOL, "--search", "cma-es"], 50, 8),
+    ],
+    ids=["envpool", "gymnasium", "ars", "cma-es"],
 )
 def test_a_run_killed_at_random_instants_ends_with_the_bytes_of_one_never_stopped(
     clipup, tmp_path, command, generations, kills

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
 import clipup
+from clipup.cli import main
+from clipup.searches import SEARCHES
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
@@ -54,6 +57,30 @@ def test_the_example_of_the_readme_finds_the_optimum(capsys: pytest.CaptureFixtu
     exec(compile(block, "README.md", "exec"), names)
     assert abs(names["search"].center - 3.0).max() < 0.2
     assert capsys.readouterr().out
+
+
+def test_the_examples_of_the_page_about_searches_run_and_show_what_they_say(capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, object] = {}
+    for block in code_blocks("docs/searches.md"):
+        exec(compile(block, "searches.md", "exec"), names)
+    shown = capsys.readouterr().out.splitlines()
+    assert f"# {shown[0]}" in code_blocks("docs/searches.md")[0]
+    assert names["result"].best_fitness > -5
+
+
+def test_every_search_is_on_its_page() -> None:
+    page = (ROOT / "docs/searches.md").read_text("utf-8")
+    for kind in SEARCHES:
+        assert f"| `{kind}` | `clipup." in page
+
+
+def test_the_commands_of_the_page_about_searches_are_understood(capsys: pytest.CaptureFixture[str]) -> None:
+    for block in code_blocks("docs/searches.md", "sh"):
+        for line in block.replace("\\\n", " ").splitlines():
+            words = shlex.split(line, comments=True)
+            if words:
+                assert main([*words[1:], "--dry-run"]) == 0, line
+    capsys.readouterr()
 
 
 def test_the_examples_of_the_page_about_engines_run(capsys: pytest.CaptureFixture[str]) -> None:

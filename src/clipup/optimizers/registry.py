@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from clipup.errors import InvalidArgument
 from clipup.optimizers.adam import BETA1, BETA2, EPSILON, Adam
+from clipup.optimizers.ascent import GradientAscent
 from clipup.optimizers.clipup import STEP_RATIO, ClipUp
 from clipup.optimizers.protocol import MOMENTUM, Optimizer
 
@@ -48,6 +49,7 @@ _MAKERS: Mapping[str, Callable[[OptimizerSettings, int], Optimizer]] = {
     "clipup": lambda given, _: ClipUp(_step_size(given), given.max_speed, given.momentum),
     "adam": lambda given, dimension: Adam(_adam_step_size(given, dimension), given.beta1, given.beta2, given.epsilon),
     "noclip": lambda given, _: ClipUp(_step_size(given), None, given.momentum),
+    "ascent": lambda given, _: GradientAscent(_step_size(given)),
 }
 OPTIMIZERS: tuple[str, ...] = tuple(_MAKERS)
 """The names, the default first."""

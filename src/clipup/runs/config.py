@@ -23,7 +23,8 @@ from clipup.engines.task import EpisodeSeeds
 from clipup.errors import InvalidArgument
 from clipup.optimizers import BETA1, BETA2, EPSILON, MOMENTUM, OPTIMIZERS, STEP_RATIO
 from clipup.runs.keywords import RunChanges, Scalar
-from clipup.searches import RADIUS_FACTOR, SHAPINGS
+from clipup.searches import RADIUS_FACTOR, SEARCHES, SHAPINGS, unused_settings
+from clipup.searches.schedules import parse_schedules
 from clipup.suggestions import did_you_mean
 
 Value = Scalar | None | Mapping[str, Scalar]
@@ -93,6 +94,7 @@ class RunConfig:
     policy: str = _setting("linear-bias", "policy", "linear, linear-bias, or mlp:64,64 (tanh layers)")
     normalize: bool = _setting(True, "policy", "normalize observations by their running mean and stdev")
 
+    search: str = _setting(SEARCHES[0], "search", "which search (docs/searches.md)", SEARCHES)
     max_speed: float = _setting(0.05, "search", "THE number to tune: longest step in a generation", above=0)
     step_ratio: float = _setting(STEP_RATIO, "search", "step_size = step_ratio * max_speed", above=0)
     step_size: float | None = _setting(
@@ -102,13 +104,18 @@ class RunConfig:
     radius: float | None = _setting(
         None, "search", "norm of the initial stdev, instead of radius_factor * max_speed", above=0, unset="auto"
     )
+    stdev: float | None = _setting(
+        None, "search", "initial stdev of each parameter, instead of a radius", above=0, unset="auto"
+    )
     momentum: float = _setting(MOMENTUM, "search", "momentum of clipup and noclip, less than 1", at_least=0, at_most=1)
     population: int = _setting(200, "search", "candidates per generation (even)", at_least=2, at_most=MANY)
     population_max: int | None = _setting(
         None, "search", "where a generation stops growing; auto: 8 * population", at_least=2, at_most=MANY, unset="auto"
     )
     interactions: int | None = _setting(None, "search", "grow a generation to this many environment steps", at_least=1)
-    optimizer: str = _setting(OPTIMIZERS[0], "search", "optimizer (noclip: clipup without clipping)", OPTIMIZERS)
+    optimizer: str = _setting(
+        OPTIMIZERS[0], "search", "optimizer (noclip: clipup without clipping; ascent: plain steps)", OPTIMIZERS
+    )
     beta1: float = _setting(BETA1, "search", "adam: decay of the first moment", at_least=0, at_most=1)
     beta2: float = _setting(BETA2, "search", "adam: decay of the second moment", at_least=0, at_most=1)
     epsilon: float = _setting(EPSILON, "search", "adam: added to the denominator", above=0)
@@ -117,6 +124,11 @@ class RunConfig:
         0.2, "search", "largest relative change of the stdev per generation, less than 1", above=0, at_most=1
     )
     fitness_shaping: str = _setting(SHAPINGS[0], "search", "how fitnesses become weights of the gradient", SHAPINGS)
+    weight_decay: float = _setting(0.0, "search", "openai-es: pulls the center towards zero", at_least=0)
+    top: int | None = _setting(None, "search", "ars: how many directions are kept; none: all", at_least=1, at_most=MANY)
+    schedule: str | None = _setting(
+        None, "search", "what changes, like 'max_speed: cosine 1 to 0.1 over 500 generations' (docs/searches.md)"
+    )
     fitness_scale: float = _setting(1.0, "search", "multiplies the training fitness", above=0)
     init: str | None = _setting(None, "search", "start from this policy file or run: parameters and statistics")
     seed: int = _setting(
@@ -159,6 +171,18 @@ class RunConfig:
         if self.population_max is not None and self.population_max < self.population:
             raise InvalidArgument(
                 f"population_max must be at least population ({self.population}), got {self.population_max}"
+            )
+        if self.stdev is not None and self.radius is not None:
+            raise InvalidArgument("stdev and radius mean the same thing; give one of them")
+        for name in sorted(unused_settings(self.search)):
+            if getattr(self, name) != RunConfig.__dataclass_fields__[name].default:
+                raise InvalidArgument(f"{name} is not a setting of search={self.search!r}; leave it out")
+        for name in parse_schedules(self.schedule) if self.schedule is not None else ():
+            if ("optimizer" if name == "max_speed" else name) in unused_settings(self.search):
+                raise InvalidArgument(f"schedule: {name} has no effect on search={self.search!r}; leave it out")
+        if self.top is not None and self.top > self.population // 2:
+            raise InvalidArgument(
+                f"top must be at most half of population ({self.population // 2} directions), got {self.top}"
             )
         if self.episode_seeds == "pair" and self.lanes % 2:
             raise InvalidArgument(f"lanes must be even for episode_seeds='pair', got {self.lanes}")

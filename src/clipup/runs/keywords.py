@@ -45,11 +45,13 @@ class RunSettings(RunChanges, total=False):
     lanes: int
     policy: str
     normalize: bool
+    search: str
     max_speed: float
     step_ratio: float
     step_size: float | None
     radius_factor: float
     radius: float | None
+    stdev: float | None
     momentum: float
     population: int
     population_max: int | None
@@ -61,6 +63,9 @@ class RunSettings(RunChanges, total=False):
     stdev_learning_rate: float
     stdev_max_change: float | None
     fitness_shaping: str
+    weight_decay: float
+    top: int | None
+    schedule: str | None
     fitness_scale: float
     init: str | os.PathLike[str] | None
     seed: int | None

@@ -68,6 +68,13 @@ def initial_stdev(dimension: int, radius: float | None, stdev: ArrayLike | None,
     return _as_float32("stdev", np.full(dimension, per_coordinate))
 
 
+def needed_stdev(dimension: int, radius: float | None, stdev: ArrayLike | None, max_speed: float | None) -> FloatArray:
+    """Return the initial standard deviations of a search that may have no optimizer to take their scale from."""
+    if radius is None and stdev is None and max_speed is None:
+        raise InvalidArgument("this search needs stdev=… or radius=…, how far from the center it looks first")
+    return initial_stdev(dimension, radius, stdev, max_speed)
+
+
 def _as_float32(name: str, values: Vector) -> FloatArray:
     # Center and stdev below 1/32 of the range keep `check_reach` satisfied, which every later step must pass too.
     if not (np.isfinite(values).all() and np.abs(values).max() < _FLOAT32_MAX / 32):

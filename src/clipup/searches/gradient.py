@@ -39,9 +39,14 @@ class Sums(NamedTuple):
     squares: Vector
 
     @classmethod
-    def zeros(cls, dimension: int) -> Sums:
-        """Return the sums over no direction."""
-        return cls(np.zeros(dimension), np.zeros(dimension), np.zeros(dimension))
+    def zeros(cls, dimension: int, *, squares: bool = True) -> Sums:
+        """Return the sums over no direction; without squares, their place is empty."""
+        return cls(np.zeros(dimension), np.zeros(dimension), np.zeros(dimension if squares else 0))
+
+    @property
+    def center(self) -> Vector:
+        """The weighted sum of all directions."""
+        return self.even + self.odd
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +66,7 @@ class GradientWork:
     seed: int
     generation: int
     dimension: int
+    orthogonal: int = 0
 
     @property
     def block_count(self) -> int:
@@ -82,37 +88,52 @@ class GradientWork:
         rows: Iterable[tuple[int, FloatArray]]
         if kept is None:
             row = np.empty((1, self.dimension), np.float32)
-            rows = each_direction(self.seed, self.generation, start, stop, row)
+            rows = each_direction(self.seed, self.generation, start, stop, row, self.orthogonal)
         else:
             rows = ((index, kept[index]) for index in range(start, stop))
-        sums = Sums.zeros(self.dimension)
+        squares = self.weights.stdev
+        sums = Sums.zeros(self.dimension, squares=squares is not None)
         z, term = np.empty(self.dimension), np.empty(self.dimension)
         for index, direction in rows:
             z[:] = direction
             np.multiply(z, self.weights.center[index], out=term)
             half = sums.odd if index % 2 else sums.even
             np.add(half, term, out=half)
-            np.multiply(z, z, out=z)
-            np.multiply(z, self.weights.stdev[index], out=z)
-            np.add(sums.squares, z, out=sums.squares)
+            if squares is not None:
+                np.multiply(z, z, out=z)
+                np.multiply(z, squares[index], out=z)
+                np.add(sums.squares, z, out=sums.squares)
         return sums
 
 
-def estimate(work: GradientWork, stdev: FloatArray, blocks: Iterable[tuple[Vector, ...]]) -> Gradients:
-    """Return the gradients from the sums of all blocks, which must come in their order."""
-    total, count = Sums.zeros(work.dimension), 0
+def add_blocks(work: GradientWork, blocks: Iterable[tuple[Vector, ...]]) -> Sums:
+    """Return the sums over all directions from the sums of all blocks, which must come in their order."""
+    total, count = Sums.zeros(work.dimension, squares=work.weights.stdev is not None), 0
     for block in blocks:
         for whole, part in zip(total, block, strict=True):
             np.add(whole, part, out=whole)
         count += 1
     if count != work.block_count:
         raise InvalidArgument(f"the sums of {work.block_count} blocks are needed, got {count}")
+    return total
+
+
+def estimate(work: GradientWork, stdev: FloatArray, blocks: Iterable[tuple[Vector, ...]]) -> Gradients:
+    """Return PGPE's gradients from the sums of all blocks, which must come in their order."""
+    total = add_blocks(work, blocks)
+    if work.weights.stdev is None:
+        raise InvalidArgument("PGPE's gradients need weights of the stdev, got none")
     scale = stdev.astype(np.float64) / len(work.weights.center)
     return Gradients(
-        center=scale * (total.even + total.odd),
+        center=scale * total.center,
         stdev=scale * (total.squares - work.weights.stdev.sum()),
-        agreement=_cosine(total.even * scale, total.odd * scale),
+        agreement=agreement(total, scale),
     )
+
+
+def agreement(sums: Sums, scale: Vector | float = 1.0) -> float:
+    """Return the cosine between the halves of the center's sum, each coordinate scaled first."""
+    return _cosine(sums.even * scale, sums.odd * scale)
 
 
 def _cosine(one: Vector, other: Vector) -> float:

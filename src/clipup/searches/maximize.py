@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Generic, Literal, TypedDict, TypeVar, Unpack
+from typing import Generic, Literal, TypedDict, TypeVar, Unpack, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from clipup.errors import InvalidArgument, InvalidFitness
 from clipup.optimizers.protocol import Optimizer, Vector, as_floats, check_number
+from clipup.searches.bounds import Bounds
 from clipup.searches.checks import is_whole
 from clipup.searches.pgpe import PGPE
 from clipup.searches.protocol import FloatArray, Search
 
 ScoreFunction = Callable[[FloatArray], ArrayLike]
-StopReason = Literal["generations", "target", "callback", "interrupted"]
+Box = tuple[ArrayLike, ArrayLike] | Bounds
+Callback = Callable[["GenerationSummary"], bool | None]
+StopReason = Literal["generations", "target", "callback", "interrupted", "stalled"]
 SearchT = TypeVar("SearchT", bound=Search)
+SearchT_co = TypeVar("SearchT_co", bound=Search, covariant=True)
+
+_RESTARTS = 0x636C6970_75700002  # the second half of the key of the numbers that restarts draw
 
 
 class PGPEArguments(TypedDict, total=False):
@@ -34,8 +40,12 @@ class PGPEArguments(TypedDict, total=False):
     stdev: ArrayLike | None
     stdev_learning_rate: float
     stdev_max_change: float | None
+    stdev_min: float | None
+    stdev_max: float | None
     fitness_shaping: str
     fitness_max: float | None
+    symmetric: bool
+    orthogonal: bool
     optimizer: Optimizer | None
     seed: int | None
 
@@ -52,14 +62,18 @@ class GenerationSummary:
     gradient_norm: float | None
     stdev_norm: float
     nonfinite: int
+    population: int = 0
+    restart: int = 0
+    """How many restarts came before this generation."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class OptimizationResult(Generic[SearchT]):
+class OptimizationResult(Generic[SearchT_co]):
     """Where a search ended, its history, and why it stopped.
 
     `center` is the solution of the search. `best` is the candidate with the highest (for `minimize`: lowest) fitness of
-    all; if the fitness is noisy, part of `best_fitness` is luck. `search` is the search itself, and can go on.
+    all; if the fitness is noisy, part of `best_fitness` is luck. `search` is the search itself, and can go on. After
+    restarts, `center` and `search` are those that found `best`.
     """
 
     center: FloatArray
@@ -67,7 +81,7 @@ class OptimizationResult(Generic[SearchT]):
     best_fitness: float
     history: tuple[GenerationSummary, ...]
     stopped: StopReason
-    search: SearchT
+    search: SearchT_co
 
     def __repr__(self) -> str:
         """Return one short line; the fields hold the rest."""
@@ -77,29 +91,74 @@ class OptimizationResult(Generic[SearchT]):
         )
 
 
+@overload
 def maximize(
     score: ScoreFunction,
     *,
     generations: int = 100,
     target: float | None = None,
-    callback: Callable[[GenerationSummary], bool | None] | None = None,
+    callback: Callback | None = None,
+    bounds: Box | None = None,
+    restarts: int | None = None,
+    batch_size: int | None = None,
     **settings: Unpack[PGPEArguments],
-) -> OptimizationResult[PGPE]:
+) -> OptimizationResult[PGPE]: ...
+
+
+@overload
+def maximize(
+    score: ScoreFunction,
+    *,
+    search: Callable[..., SearchT],
+    generations: int = 100,
+    target: float | None = None,
+    callback: Callback | None = None,
+    bounds: Box | None = None,
+    restarts: int | None = None,
+    batch_size: int | None = None,
+    **settings: object,
+) -> OptimizationResult[SearchT]: ...
+
+
+def maximize(
+    score: ScoreFunction,
+    *,
+    search: Callable[..., Search] = PGPE,
+    generations: int = 100,
+    target: float | None = None,
+    callback: Callback | None = None,
+    bounds: Box | None = None,
+    restarts: int | None = None,
+    batch_size: int | None = None,
+    **settings: object,
+) -> OptimizationResult[Search]:
     """Search for the parameters of highest score.
 
     Parameters
     ----------
     score
         Takes the candidates, of shape ``(n, dimension)``, and returns their n fitnesses; higher is better.
+    search
+        Which search: :class:`PGPE`, or another class of ours, such as :class:`clipup.SNES`.
     generations
-        The largest number of updates.
+        The largest number of updates, those of all restarts together.
     target
         Stop once a candidate reaches this fitness.
     callback
         Called with the summary of each generation, to show progress; it returns True to stop the search.
+    bounds
+        ``(low, high)``, numbers or vectors: the score sees candidates within them only (:class:`clipup.Bounds`). Unless
+        a `center` is given, the search starts in their middle, if they are finite.
+    restarts
+        How often a search that has stalled starts anew, each time with twice the candidates (IPOP: Auger and Hansen
+        2005). It starts at a random point of the bounds, or, without finite bounds, of its initial distribution. A
+        search has stalled if ``10 + 30 * dimension / population`` generations brought no better candidate. If the last
+        restart has stalled too, the call ends with ``stopped == "stalled"``. None: never look.
+    batch_size
+        The score gets at most this many candidates at once.
     **settings
-        The keyword arguments of :class:`PGPE`, without `interactions` and `population_max`. At least ``dimension=`` or
-        ``center=``, and ``max_speed=``.
+        The keyword arguments of the search, without `interactions` and `population_max`. At least ``dimension=`` or
+        ``center=``, and ``max_speed=`` (for a search without optimizer: ``stdev=``).
 
     Ctrl-C ends the search early and returns what was found, with ``stopped == "interrupted"``.
 
@@ -107,17 +166,55 @@ def maximize(
     >>> bool(np.abs(result.center - 1.0).max() < 0.3), result.stopped
     (True, 'generations')
     """
-    return optimize(_pgpe(settings, 1.0), score, 1.0, generations, target, callback)
+    box = None if bounds is None else Bounds.of(bounds)
+    first, again = _made(search, settings, 1.0, box)
+    return optimize(
+        first, score, 1.0, generations, target, callback, bounds=box, restarts=restarts, again=again,
+        batch_size=batch_size,
+    )  # fmt: skip
 
 
+@overload
 def minimize(
     score: ScoreFunction,
     *,
     generations: int = 100,
     target: float | None = None,
-    callback: Callable[[GenerationSummary], bool | None] | None = None,
+    callback: Callback | None = None,
+    bounds: Box | None = None,
+    restarts: int | None = None,
+    batch_size: int | None = None,
     **settings: Unpack[PGPEArguments],
-) -> OptimizationResult[PGPE]:
+) -> OptimizationResult[PGPE]: ...
+
+
+@overload
+def minimize(
+    score: ScoreFunction,
+    *,
+    search: Callable[..., SearchT],
+    generations: int = 100,
+    target: float | None = None,
+    callback: Callback | None = None,
+    bounds: Box | None = None,
+    restarts: int | None = None,
+    batch_size: int | None = None,
+    **settings: object,
+) -> OptimizationResult[SearchT]: ...
+
+
+def minimize(
+    score: ScoreFunction,
+    *,
+    search: Callable[..., Search] = PGPE,
+    generations: int = 100,
+    target: float | None = None,
+    callback: Callback | None = None,
+    bounds: Box | None = None,
+    restarts: int | None = None,
+    batch_size: int | None = None,
+    **settings: object,
+) -> OptimizationResult[Search]:
     """Search for the parameters of lowest score: :func:`maximize` with the sign turned, also in its results.
 
     `target` and `fitness_max` are scores too: the one to reach from above, and the lowest possible one.
@@ -126,17 +223,50 @@ def minimize(
     >>> result.stopped, bool(result.best_fitness <= 0.01)
     ('target', True)
     """
-    return optimize(_pgpe(settings, -1.0), score, -1.0, generations, target, callback)
+    box = None if bounds is None else Bounds.of(bounds)
+    first, again = _made(search, settings, -1.0, box)
+    return optimize(
+        first, score, -1.0, generations, target, callback, bounds=box, restarts=restarts, again=again,
+        batch_size=batch_size,
+    )  # fmt: skip
 
 
-def _pgpe(settings: PGPEArguments, sign: float) -> PGPE:
-    for name in settings.keys() - PGPEArguments.__annotations__.keys():
-        known = ", ".join(PGPEArguments.__annotations__)
-        raise InvalidArgument(f"{name!r} is not an argument of this search; it takes {known}")
-    fitness_max = settings.get("fitness_max")
-    if fitness_max is not None:
-        settings = {**settings, "fitness_max": sign * check_number("fitness_max", fitness_max)}
-    return PGPE(**settings)
+Again = Callable[[int], Search]
+
+
+def _made(
+    search: Callable[..., Search], settings: Mapping[str, object], sign: float, box: Bounds | None
+) -> tuple[Search, Again]:
+    """Return the search at its start, and how the one after so many restarts is made."""
+    known = PGPEArguments.__annotations__.keys()
+    for name in settings.keys() - known if search is PGPE else settings.keys() & {"interactions", "population_max"}:
+        takes = f"; it takes {', '.join(known)}" if search is PGPE else ", because a score counts no interactions"
+        raise InvalidArgument(f"{name!r} is not an argument of this search{takes}")
+    given = dict(settings)
+    if given.get("fitness_max") is not None:
+        given["fitness_max"] = sign * check_number("fitness_max", cast(float, given["fitness_max"]))
+    if box is not None and given.get("center") is None:
+        middle = box.middle(cast("int | None", given.get("dimension")))
+        if middle is not None:
+            given["center"] = middle
+    try:
+        first = search(**given)
+    except TypeError as error:
+        raise InvalidArgument(f"the search refused its arguments: {error}") from error
+    size, spread = first.figures().population, first.figures().stdev_norm / math.sqrt(first.dimension)
+
+    def again(restart: int) -> Search:
+        key = np.array([first.seed, _RESTARTS], np.uint64)
+        random = np.random.Generator(np.random.Philox(key=key, counter=[0, restart, 0, 0]))
+        if box is not None and box.middle(first.dimension) is not None:
+            center = random.uniform(box.low, box.high, first.dimension)
+        else:
+            center = first_center + spread * random.standard_normal(first.dimension)
+        anew = {"center": center, "population_size": size * 2**restart, "seed": int(random.integers(2**63))}
+        return search(**given | anew)
+
+    first_center = first.center.astype(np.float64)
+    return first, again
 
 
 def optimize(
@@ -145,26 +275,45 @@ def optimize(
     sign: float,
     generations: int,
     target: float | None,
-    callback: Callable[[GenerationSummary], bool | None] | None,
+    callback: Callback | None,
+    *,
+    bounds: Bounds | None = None,
+    restarts: int | None = None,
+    again: Again | None = None,
+    batch_size: int | None = None,
 ) -> OptimizationResult[SearchT]:
     """Run any search to its end; a `sign` of -1 minimizes the score."""
     if not is_whole(generations) or generations < 1:
         raise InvalidArgument(f"generations must be a positive whole number, got {generations!r}")
+    if batch_size is not None and (not is_whole(batch_size) or batch_size < 1):
+        raise InvalidArgument(f"batch_size must be a positive whole number, got {batch_size!r}")
+    if restarts is not None and (not is_whole(restarts) or restarts < 0):
+        raise InvalidArgument(f"restarts must be a whole number, not negative, got {restarts!r}")
     goal = math.inf if target is None else sign * check_number("target", target)
-    best, best_fitness = search.center, -math.inf
+    box = None if bounds is None else bounds.check_dimension(search.dimension)
+
+    def inside(candidates: FloatArray) -> FloatArray:
+        return candidates if box is None else box.fold(candidates)
+
+    finder, best, best_fitness = search, inside(search.center), -math.inf
     history: list[GenerationSummary] = []
     stopped: StopReason = "generations"
+    restart, local_best, idle = 0, -math.inf, 0
     try:
-        while search.generation < generations:
+        while search.generation < generations and len(history) < generations:
             population, batch = search.ask(), search.batch()
-            fitnesses = sign * as_floats("the scores", score(population), InvalidFitness)
+            fitnesses = sign * _scores(score, inside(population), batch_size)
             search.tell(fitnesses)
             usable = np.where(np.isfinite(fitnesses), fitnesses, -np.inf)
             leader = int(np.argmax(usable))
             if usable[leader] > best_fitness:
                 # Made again from its index: the score function may have written into the population.
-                best, best_fitness = batch.candidates(leader, leader + 1)[0], float(usable[leader])
-            history.append(_summary(search, usable[np.isfinite(usable)], sign))
+                best, best_fitness = inside(batch.candidates(leader, leader + 1))[0], float(usable[leader])
+                finder = search
+            idle = 0 if usable[leader] > local_best else idle + 1
+            local_best = max(local_best, float(usable[leader]))
+            finite = usable[np.isfinite(usable)]
+            history.append(_summary(search, len(history) + 1 if restart else search.generation, finite, sign, restart))
             if best_fitness == -math.inf:
                 raise InvalidFitness(
                     f"no fitness of generation {search.generation} is a finite number, so there is nothing to follow; "
@@ -176,13 +325,42 @@ def optimize(
             if best_fitness >= goal:
                 stopped = "target"
                 break
+            if restarts is not None and idle >= 10 + 30 * search.dimension / len(fitnesses):
+                if restart == restarts or again is None:
+                    stopped = "stalled"
+                    break
+                restart, local_best, idle = restart + 1, -math.inf, 0
+                search = cast(SearchT, again(restart))
     except KeyboardInterrupt:
         stopped = "interrupted"
-    return OptimizationResult(search.center, best, sign * best_fitness, tuple(history), stopped, search)
+    return OptimizationResult(inside(finder.center), best, sign * best_fitness, tuple(history), stopped, finder)
 
 
-def _summary(search: Search, finite: Vector, sign: float) -> GenerationSummary:
+def _scores(score: ScoreFunction, population: FloatArray, batch_size: int | None) -> Vector:
+    if batch_size is None:
+        return as_floats("the scores", score(population), InvalidFitness)
+    parts: list[Vector] = []
+    for start in range(0, len(population), batch_size):
+        part = population[start : start + batch_size]
+        asked = len(part)
+        found = as_floats("the scores", score(part), InvalidFitness)
+        if found.shape != (asked,):
+            raise InvalidFitness(f"one score for each of {asked} candidates is needed, got shape {found.shape}")
+        parts.append(found)
+    return np.concatenate(parts)
+
+
+def _summary(search: Search, generation: int, finite: Vector, sign: float, restart: int) -> GenerationSummary:
     figures = search.figures()
-    best, mean = (float(finite.max()), float(finite.mean())) if finite.size else (math.nan, math.nan)
-    step = (figures.speed, figures.clipped, figures.gradient_norm, figures.stdev_norm, figures.nonfinite)
-    return GenerationSummary(search.generation, sign * best, sign * mean, *step)
+    return GenerationSummary(
+        generation=generation,
+        best=sign * float(finite.max()) if finite.size else math.nan,
+        mean=sign * float(finite.mean()) if finite.size else math.nan,
+        speed=figures.speed,
+        clipped=figures.clipped,
+        gradient_norm=figures.gradient_norm,
+        stdev_norm=figures.stdev_norm,
+        nonfinite=figures.nonfinite,
+        population=figures.population,
+        restart=restart,
+    )

@@ -36,13 +36,23 @@ class PopulationSize:
 
     @classmethod
     def of(
-        cls, dimension: int, population_size: int | None, interactions: int | None, population_max: int | None
+        cls,
+        dimension: int,
+        population_size: int | None,
+        interactions: int | None,
+        population_max: int | None,
+        *,
+        default: int | None = None,
+        mirrored: bool = True,
     ) -> Self:
-        """Return the size that these arguments of a search describe, or refuse them."""
+        """Return the size that these arguments of a search describe, or refuse them.
+
+        Without a `population_size`, a batch has `default` candidates, or ``2 * ceil(10 + sqrt(dimension))``.
+        """
         if population_size is None:
-            batch = 2 * math.ceil(10 + math.sqrt(dimension))
+            batch = 2 * math.ceil(10 + math.sqrt(dimension)) if default is None else default
         else:
-            batch = _check_even("population_size", population_size)
+            batch = _check_size("population_size", population_size, mirrored)
         if interactions is None:
             if population_max is not None:
                 raise InvalidArgument(
@@ -52,7 +62,9 @@ class PopulationSize:
             return cls(batch)
         if not is_whole(interactions) or interactions < 1:
             raise InvalidArgument(f"interactions must be a positive whole number, got {interactions!r}")
-        maximum = _MAX_FACTOR * batch if population_max is None else _check_even("population_max", population_max)
+        maximum = (
+            _MAX_FACTOR * batch if population_max is None else _check_size("population_max", population_max, mirrored)
+        )
         if maximum < batch:
             raise InvalidArgument(f"population_max must be at least population_size={batch}, got {maximum}")
         return cls(batch, int(interactions), maximum)
@@ -99,7 +111,9 @@ class PopulationSize:
             )
 
 
-def _check_even(name: str, value: int) -> int:
-    if not is_whole(value) or value < 2 or value % 2:
+def _check_size(name: str, value: int, mirrored: bool) -> int:
+    if mirrored and (not is_whole(value) or value < 2 or value % 2):
         raise InvalidArgument(f"{name} must be an even number of at least 2 (candidates come in pairs), got {value!r}")
+    if not is_whole(value) or value < 2:
+        raise InvalidArgument(f"{name} must be a whole number of at least 2, got {value!r}")
     return int(value)

@@ -7,6 +7,7 @@ We maximize: a higher fitness is better.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
@@ -198,6 +199,15 @@ class Search(Protocol):
         ...
 
 
+@runtime_checkable
+class Adjustable(Protocol):
+    """A search whose settings can change between two generations, as a schedule asks for."""
+
+    def adjust(self, settings: SearchSettings) -> None:
+        """Go on with these settings. Center, standard deviations and velocity stay as they are."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class SearchSettings(OptimizerSettings):
     """The settings from which any search in the registry can be made; each takes those that it knows.
@@ -211,7 +221,16 @@ class SearchSettings(OptimizerSettings):
     interactions: int | None = None
     radius: float | None = None
     radius_factor: float = RADIUS_FACTOR
+    stdev: float | None = None
     optimizer: str = OPTIMIZERS[0]
     stdev_learning_rate: float
     stdev_max_change: float | None
     fitness_shaping: str
+    weight_decay: float = 0.0
+    top: int | None = None
+
+    def initial_radius(self, dimension: int) -> float:
+        """Return the norm of the initial standard deviations: from `stdev`, `radius`, or `max_speed`."""
+        if self.stdev is not None:
+            return self.stdev * math.sqrt(dimension)
+        return self.radius_factor * self.max_speed if self.radius is None else self.radius

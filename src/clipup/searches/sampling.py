@@ -4,14 +4,20 @@ Direction ``i`` of generation ``k`` of a run with seed ``s`` is a stream of stan
 counter-based generator, gives for the key ``s`` and the counter ``(i, k)``. Nothing else enters. So any process can
 make any candidate from a center, a standard deviation and three integers, in any order, as often as needed.
 
-Candidates are numbered within their generation. Candidate ``2i`` lies at ``center + stdev * direction(i)`` and
-candidate ``2i + 1`` is its mirror image about the center.
+Candidates are numbered within their generation. In mirrored pairs, candidate ``2i`` lies at
+``center + stdev * direction(i)`` and candidate ``2i + 1`` is its mirror image about the center. Without mirroring,
+candidate ``i`` lies at ``center + stdev * direction(i)``.
+
+Directions can be orthogonal: those of a block (``orthogonal`` of them) are then made perpendicular to each other, and
+each keeps the length that it was drawn with. A direction alone is still uniform in its angle, and still a standard
+normal vector.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -46,13 +52,20 @@ def draw_seed() -> int:
 
 
 def each_direction(
-    seed: int, generation: int, start: int, stop: int, out: FloatArray
+    seed: int, generation: int, start: int, stop: int, out: FloatArray, orthogonal: int = 0
 ) -> Iterator[tuple[int, FloatArray]]:
     """Yield ``(i, direction i)`` for i in ``start .. stop - 1``, written into the rows of `out` in turn.
 
     `out` has shape ``(rows, dimension)``. Row ``(i - start) % rows`` holds direction i until it is written again, so a
-    single row is enough for a population of any size.
+    single row is enough for a population of any size. `orthogonal` is the size of an orthogonal block; 0 for none.
     """
+    if orthogonal:
+        for index in range(start, stop):
+            block, place = divmod(index, orthogonal)
+            row = out[(index - start) % len(out)]
+            row[:] = _orthogonal_block(seed, generation, block, orthogonal, out.shape[1])[place]
+            yield index, row
+        return
     # Setting the counter of one generator takes 2 µs, constructing a generator 20 µs (benchmarks/search_speed.py).
     bits = np.random.Philox(key=np.array([seed, _DIRECTIONS], dtype=np.uint64))
     generator = np.random.Generator(bits)
@@ -65,6 +78,29 @@ def each_direction(
         row = out[(index - start) % len(out)]
         generator.standard_normal(dtype=np.float32, out=row)
         yield index, row
+
+
+def direction_stream(seed: int, generation: int, index: int) -> Callable[[int], NDArray[np.float64]]:
+    """Return a function that draws the next numbers of one direction: in parts of any size, the same numbers."""
+    bits = np.random.Philox(key=np.array([seed, _DIRECTIONS], dtype=np.uint64), counter=[0, index, generation, 0])
+    generator = np.random.Generator(bits)
+    return lambda count: generator.standard_normal(count, dtype=np.float32).astype(np.float64)
+
+
+@lru_cache(maxsize=2)  # neighbours in a generation are asked for one after the other
+def _orthogonal_block(seed: int, generation: int, number: int, size: int, dimension: int) -> FloatArray:
+    """Return the directions of one orthogonal block, by Gram and Schmidt. Elementwise sums keep the bits everywhere."""
+    rows = directions(seed, generation, number * size, (number + 1) * size, dimension).astype(np.float64)
+    lengths = np.sqrt(np.square(rows).sum(axis=1))
+    for index in range(size):
+        for _ in range(2):  # the second pass removes what the first one's rounding left
+            before = rows[:index]
+            shares = (before * rows[index]).sum(axis=1)
+            rows[index] -= (before * shares[:, np.newaxis]).sum(axis=0)
+        rows[index] /= np.sqrt(np.square(rows[index]).sum())
+    result = (rows * lengths[:, np.newaxis]).astype(np.float32)
+    result.flags.writeable = False
+    return result
 
 
 def directions(seed: int, generation: int, start: int, stop: int, dimension: int) -> FloatArray:
@@ -98,7 +134,15 @@ def candidates(center: FloatArray, stdev: FloatArray, seed: int, generation: int
 
 
 def _candidates(
-    center: FloatArray, stdev: FloatArray, seed: int, generation: int, start: int, stop: int, keep_in: FloatArray | None
+    center: FloatArray,
+    stdev: FloatArray,
+    seed: int,
+    generation: int,
+    start: int,
+    stop: int,
+    keep_in: FloatArray | None,
+    mirrored: bool = True,
+    orthogonal: int = 0,
 ) -> FloatArray:
     """Return the candidates, and write their directions into the rows of `keep_in` if it is given."""
     _check_range(generation, start, stop)
@@ -109,14 +153,17 @@ def _candidates(
         raise InvalidArgument(
             f"a center of shape (dimension,) and a stdev like it are needed, got {center.shape} and {stdev.shape}"
         )
-    first, last = start // 2, (stop + 1) // 2
+    first, last = (start // 2, (stop + 1) // 2) if mirrored else (start, stop)
     population = np.empty((stop - start, center.size), dtype=np.float32)
 
     def fill(begin: int, end: int) -> None:
         noise = np.empty((1, center.size), np.float32) if keep_in is None else keep_in[begin - first : end - first]
         delta = np.empty(center.size, dtype=np.float32)
-        for index, direction in each_direction(seed, generation, begin, end, noise):
+        for index, direction in each_direction(seed, generation, begin, end, noise, orthogonal):
             np.multiply(stdev, direction, out=delta)
+            if not mirrored:
+                np.add(center, delta, out=population[index - start])
+                continue
             above, below = 2 * index - start, 2 * index + 1 - start
             if above >= 0:
                 np.add(center, delta, out=population[above])
@@ -146,7 +193,7 @@ def _in_threads(fill: Callable[[int, int], None], first: int, last: int, dimensi
 
 @dataclass(frozen=True, eq=False)
 class GaussianBatch:
-    """A batch of candidates drawn around `center` in mirrored pairs: a few integers and two vectors."""
+    """A batch of candidates drawn around `center`, in mirrored pairs or not: a few integers and two vectors."""
 
     seed: int
     generation: int
@@ -154,6 +201,9 @@ class GaussianBatch:
     stop: int
     center: FloatArray
     stdev: FloatArray
+    mirrored: bool = True
+    orthogonal: int = 0
+    """How many directions are made orthogonal to each other; 0 for none."""
 
     def __len__(self) -> int:
         return self.stop - self.start
@@ -165,17 +215,25 @@ class GaussianBatch:
 
     def candidates(self, start: int | None = None, stop: int | None = None) -> FloatArray:
         """Return candidates ``start .. stop - 1`` (indices within the generation; default: the whole batch)."""
-        first = self.start if start is None else start
-        last = self.stop if stop is None else stop
-        if not self.start <= first <= last <= self.stop:
-            raise InvalidArgument(
-                f"a range within the batch's candidates {self.start}..{self.stop} is needed, got {first}..{last}"
-            )
-        return candidates(self.center, self.stdev, self.seed, self.generation, first, last)
+        first, last = range_within(self.start, self.stop, start, stop)
+        return self._made(first, last, None)
 
     def candidates_keeping(self, directions: FloatArray) -> FloatArray:
         """Return the candidates of the whole batch, and write their directions into the array `directions`."""
-        return _candidates(self.center, self.stdev, self.seed, self.generation, self.start, self.stop, directions)
+        return self._made(self.start, self.stop, directions)
+
+    def _made(self, start: int, stop: int, keep_in: FloatArray | None) -> FloatArray:
+        return _candidates(
+            self.center,
+            self.stdev,
+            self.seed,
+            self.generation,
+            start,
+            stop,
+            keep_in,
+            self.mirrored,
+            self.orthogonal,
+        )
 
     def until(self, stop: int) -> GaussianBatch:
         """Return the candidates that follow this batch in its generation: ``self.stop .. stop - 1``."""
@@ -186,9 +244,60 @@ class GaussianBatch:
         return (
             isinstance(other, GaussianBatch)
             and (self.seed, self.generation) == (other.seed, other.generation)
+            and (self.mirrored, self.orthogonal) == (other.mirrored, other.orthogonal)
             and self.center.tobytes() == other.center.tobytes()
             and self.stdev.tobytes() == other.stdev.tobytes()
         )
+
+
+@dataclass(frozen=True, eq=False)
+class LinearBatch:
+    """A batch of candidates ``center + matrix @ z``, unmirrored: a few integers, a vector and a matrix."""
+
+    seed: int
+    generation: int
+    start: int
+    stop: int
+    center: FloatArray
+    matrix: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    def candidates(self, start: int | None = None, stop: int | None = None) -> FloatArray:
+        """Return candidates ``start .. stop - 1`` (indices within the generation; default: the whole batch)."""
+        first, last = range_within(self.start, self.stop, start, stop)
+        normals = directions(self.seed, self.generation, first, last, self.center.size).astype(np.float64)
+        return (self.center + product(normals, self.matrix.T)).astype(np.float32)
+
+    def until(self, stop: int) -> LinearBatch:
+        """Return the candidates that follow this batch in its generation: ``self.stop .. stop - 1``."""
+        return replace(self, start=self.stop, stop=stop)
+
+    def same_generation(self, other: object) -> bool:
+        """Return whether equal indices mean equal candidates in both batches."""
+        return (
+            isinstance(other, LinearBatch)
+            and (self.seed, self.generation) == (other.seed, other.generation)
+            and self.center.tobytes() == other.center.tobytes()
+            and self.matrix.tobytes() == other.matrix.tobytes()
+        )
+
+
+def product(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the matrix product, summed in one order: a BLAS gives other bits on other processors and other shapes."""
+    result = np.zeros((len(one), other.shape[1]))
+    for column, row in zip(one.T, other, strict=True):
+        result += column[:, np.newaxis] * row
+    return result
+
+
+def range_within(begin: int, end: int, start: int | None, stop: int | None) -> tuple[int, int]:
+    """Return the range ``start .. stop``, by default the whole of ``begin .. end``, or refuse one outside of it."""
+    first, last = begin if start is None else start, end if stop is None else stop
+    if not begin <= first <= last <= end:
+        raise InvalidArgument(f"a range within the batch's candidates {begin}..{end} is needed, got {first}..{last}")
+    return first, last
 
 
 def _check_range(generation: int, start: int, stop: int) -> None:

@@ -1,12 +1,13 @@
 """Fitness shaping: from the fitnesses of the candidates to the weight of each direction in the gradient.
 
-Pure functions. Candidates come in mirrored pairs ``(f+, f-)`` at positions ``2i`` and ``2i + 1``. A direction's
-:class:`Weights` are its two factors in the paper's gradient formulas (Algorithm 1, lines 3 and 4; for the reward
-normalization: the appendix).
+Pure functions. A shaping turns fitnesses into utilities. In mirrored pairs ``(f+, f-)`` stands at positions ``2i`` and
+``2i + 1``. A direction's :class:`Weights` are its two factors in the paper's gradient formulas (Algorithm 1, lines 3
+and 4; for the reward normalization: the appendix).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -21,10 +22,10 @@ FitnessArray = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """One number per direction for the gradient of the center, and one for the gradient of the stdev."""
+    """One number per direction for the gradient of the center, and one for that of the stdev, if it has one."""
 
     center: FitnessArray
-    stdev: FitnessArray
+    stdev: FitnessArray | None
 
 
 def centered_rank(fitnesses: ArrayLike) -> FitnessArray:
@@ -41,11 +42,60 @@ def centered_rank(fitnesses: ArrayLike) -> FitnessArray:
     values = np.asarray(fitnesses, dtype=np.float64)
     if values.size < 2:
         return np.zeros(values.shape)
-    values = np.where(np.isfinite(values), values, -np.inf)
-    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    places, counts = _places(values)
     last = np.cumsum(counts)
     mean_rank = last - (counts + 1) / 2  # mean of the ranks last - counts .. last - 1
     return mean_rank[places.reshape(values.shape)] / (values.size - 1) - 0.5
+
+
+def _places(values: FitnessArray) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return each value's place among the different values, from worst to best, and how often each of them occurs."""
+    values = np.where(np.isfinite(values), values, -np.inf)
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return places, counts
+
+
+def shared_by_rank(fitnesses: FitnessArray, by_rank: FitnessArray) -> FitnessArray:
+    """Return for each fitness the entry of `by_rank` (the best one first) at its rank; ties share their mean entry.
+
+    >>> shared_by_rank(np.array([1.0, 3.0, 3.0]), np.array([6.0, 2.0, 0.0]))
+    array([0., 4., 4.])
+    """
+    places, counts = _places(fitnesses)
+    starts = np.cumsum(counts) - counts
+    return (np.add.reduceat(by_rank[::-1], starts) / counts)[places]
+
+
+def nes_utilities(fitnesses: FitnessArray) -> FitnessArray:
+    """Return the utilities of Wierstra et al. (2014, section 3.1), which sum to 0; ties share their mean.
+
+    With k the rank, 1 for the best of n: ``max(0, log(n/2 + 1) - log(k))``, divided by their sum, less ``1/n``.
+
+    >>> nes_utilities(np.array([1.0, 4.0, 2.0, 3.0])).round(3)
+    array([-0.25,  0.48, -0.25,  0.02])
+    """
+    n = fitnesses.size
+    raw = np.maximum(0.0, math.log(n / 2 + 1) - np.log(np.arange(1, n + 1)))
+    return shared_by_rank(fitnesses, raw / raw.sum() - 1 / n)
+
+
+def normalized(fitnesses: FitnessArray) -> FitnessArray:
+    """Return the fitnesses with mean 0 and standard deviation 1; all 0 if they are equal.
+
+    >>> normalized(np.array([1.0, 3.0])), normalized(np.array([5.0, 5.0]))
+    (array([-1.,  1.]), array([0., 0.]))
+    """
+    if (fitnesses == fitnesses[:1]).all():
+        return np.zeros(fitnesses.shape)
+    small = fitnesses / np.abs(fitnesses).max()  # so that no square over- or underflows
+    centered = small - small.mean()
+    return centered / math.sqrt(float(np.square(centered).mean()))
+
+
+def unmirrored_weights(utilities: FitnessArray) -> Weights:
+    """Return the weights of candidates that come one by one: each utility above the mean of all."""
+    above = utilities - utilities.mean()
+    return Weights(above, above)
 
 
 def utility_weights(utilities: FitnessArray) -> Weights:
@@ -70,18 +120,32 @@ def reward_normalized_weights(fitnesses: FitnessArray, fitness_max: float) -> We
     return Weights(center, stdev)
 
 
-_SHAPINGS: Mapping[str, Callable[[FitnessArray, float], Weights]] = {
-    "centered-rank": lambda fitnesses, _: utility_weights(centered_rank(fitnesses)),
-    "raw": lambda fitnesses, _: utility_weights(fitnesses),
-    "reward-normalized": reward_normalized_weights,
+_UTILITIES: Mapping[str, Callable[[FitnessArray], FitnessArray]] = {
+    "centered-rank": centered_rank,
+    "raw": lambda fitnesses: fitnesses,
+    "nes": lambda fitnesses: fitnesses.size * nes_utilities(fitnesses),  # we take means where NES takes sums
+    "linear": lambda fitnesses: centered_rank(fitnesses) + 0.5,
+    "normalized": normalized,
 }
-SHAPINGS: tuple[str, ...] = tuple(_SHAPINGS)
+_REWARD_NORMALIZED = "reward-normalized"
+_BY_RANK = frozenset({"centered-rank", "nes", "linear"})
+SHAPINGS: tuple[str, ...] = ("centered-rank", "raw", _REWARD_NORMALIZED, "nes", "linear", "normalized")
 """The names, the default first."""
+UTILITIES: tuple[str, ...] = tuple(_UTILITIES)
+"""The shapings that give each candidate a utility of its own: all but the one that needs pairs."""
 
 
-def shape(fitnesses: FitnessArray, shaping: str, fitness_max: float) -> Weights:
+def utilities(fitnesses: FitnessArray, shaping: str) -> FitnessArray:
+    """Return the utility of each candidate under the shaping of that name."""
+    return _UTILITIES[shaping](fitnesses)
+
+
+def shape(fitnesses: FitnessArray, shaping: str, fitness_max: float, *, mirrored: bool = True) -> Weights:
     """Return the weights of all directions of a generation under the shaping of that name."""
-    return _SHAPINGS[shaping](fitnesses, fitness_max)
+    if shaping == _REWARD_NORMALIZED:
+        return reward_normalized_weights(fitnesses, fitness_max)
+    found = utilities(fitnesses, shaping)
+    return utility_weights(found) if mirrored else unmirrored_weights(found)
 
 
 def check_shaping(shaping: str, fitness_max: float | None) -> str:
@@ -90,14 +154,14 @@ def check_shaping(shaping: str, fitness_max: float | None) -> str:
         raise InvalidArgument(f"fitness_shaping must be one of {', '.join(SHAPINGS)}, got {shaping!r}")
     if fitness_max is not None:
         check_number("fitness_max", fitness_max)
-        if shaping != "reward-normalized":
+        if shaping != _REWARD_NORMALIZED:
             raise InvalidArgument(f"fitness_max belongs to 'reward-normalized' shaping, not to {shaping!r}")
     return shaping
 
 
 def check_finite(fitnesses: FitnessArray, shaping: str) -> None:
     """Refuse non-finite fitnesses, unless the shaping ranks them last."""
-    if shaping == "centered-rank":
+    if shaping in _BY_RANK:
         return
     bad = np.flatnonzero(~np.isfinite(fitnesses))
     if bad.size:

@@ -9,8 +9,9 @@ from clipup.engines import Task
 from clipup.engines.task import Environment, EpisodeSeeds
 from clipup.errors import InvalidArgument
 from clipup.runs.config import RunConfig
-from clipup.searches import SEARCHES, Search, SearchSettings
+from clipup.searches import Adjustable, Search, SearchSettings
 from clipup.searches import make_search as make_search_of_kind
+from clipup.searches.schedules import parse_schedules, scheduled
 
 
 def make_task(config: RunConfig, maker: Environment | None = None) -> Task:
@@ -30,9 +31,21 @@ def make_task(config: RunConfig, maker: Environment | None = None) -> Task:
 
 def make_search(config: RunConfig, dimension: int) -> Search:
     """The search at its start."""
-    values = {entry.name: getattr(config, entry.name) for entry in dataclasses.fields(SearchSettings)}
-    settings = SearchSettings(**values)  # fields of the same names and types
-    return make_search_of_kind(SEARCHES[0], settings, dimension)
+    return make_search_of_kind(config.search, search_settings(config), dimension)
+
+
+def search_settings(config: RunConfig) -> SearchSettings:
+    """The settings of the search: fields of the same names and types."""
+    return SearchSettings(**{entry.name: getattr(config, entry.name) for entry in dataclasses.fields(SearchSettings)})
+
+
+def follow_schedule(search: Search, config: RunConfig, generation: int, interactions: int) -> None:
+    """Bring the search to what the schedule of a run asks for after so many generations and interactions."""
+    if config.schedule is None:
+        return
+    if not isinstance(search, Adjustable):
+        raise InvalidArgument(f"search={config.search!r} takes no schedule; leave it out")
+    search.adjust(scheduled(search_settings(config), parse_schedules(config.schedule), generation, interactions))
 
 
 def _terms(text: str | None) -> tuple[int, ...] | None:

@@ -24,6 +24,7 @@ from clipup.runs.storage import Storage
 from clipup.searches import Search
 from clipup.tracking import RunInfo, Tracker, Trackers
 from clipup.training.callbacks import Callback, Progress, call_all
+from clipup.training.setup import follow_schedule
 from clipup.training.signals import Interrupted, Interruption
 from clipup.training.state import Score, TrainingState
 from clipup.training.warm_start import start_from
@@ -163,6 +164,7 @@ class Trainer:
 
     def _generation(self) -> None:
         started = time.monotonic()
+        follow_schedule(self._search, self.config, self._state.generation, self._state.total_interactions)
         outcomes = self._evaluate_population(self._state.statistics)
         self._warn(outcomes, "candidate")
         if self._normalizer is not None and outcomes.moments is not None:

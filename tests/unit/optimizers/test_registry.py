@@ -15,6 +15,7 @@ def test_all_follows_from_the_maximum_speed():
         "clipup": "ClipUp(step_size=0.15, max_speed=0.3, momentum=0.9)",
         "adam": "Adam(step_size=0.3, beta1=0.9, beta2=0.999, epsilon=1e-08)",
         "noclip": "ClipUp(step_size=0.15, max_speed=None, momentum=0.9)",
+        "ascent": "GradientAscent(step_size=0.15)",
     }
 
 
@@ -25,6 +26,7 @@ def test_what_is_given_overrides_what_follows():
         "clipup": "ClipUp(step_size=0.01, max_speed=0.3, momentum=0.5)",
         "adam": "Adam(step_size=0.01, beta1=0.1, beta2=0.2, epsilon=0.3)",
         "noclip": "ClipUp(step_size=0.01, max_speed=None, momentum=0.5)",
+        "ascent": "GradientAscent(step_size=0.01)",
     }
     assert repr(make_optimizer("clipup", replace(SETTINGS, step_ratio=2.0), 9)).startswith("ClipUp(step_size=0.6,")
 
@@ -36,5 +38,5 @@ def test_the_first_step_of_adam_is_three_times_the_maximum_speed_whatever_the_di
 
 
 def test_an_unknown_optimizer_is_refused_with_the_names_that_exist():
-    with pytest.raises(InvalidArgument, match="optimizer must be one of clipup, adam, noclip, got 'sgd'"):
+    with pytest.raises(InvalidArgument, match="optimizer must be one of clipup, adam, noclip, ascent, got 'sgd'"):
         make_optimizer("sgd", SETTINGS, 9)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clipup.errors import FileFault, InvalidArgument
-from clipup.runs.config import CHANGEABLE, RunConfig, check_value, config_values
+from clipup.runs.config import CHANGEABLE, RunConfig, check_value, config_values, identity
 from clipup.runs.keywords import RunChanges, RunSettings
 from clipup.runs.presets import preset_for, presets
 from clipup.runs.resolve import make_config, parse_flag, resolve
@@ -246,3 +246,30 @@ def test_auto_unsets_a_number_but_is_an_address_of_ray() -> None:
     assert check_value("workers", "auto") is None
     assert check_value("cluster", "auto") == "auto"
     assert check_value("cluster", "none") is None
+
+
+def test_the_default_search_is_no_part_of_a_runs_identity():
+    assert identity(RunConfig(env="A-v0")) == {"env": "A-v0"}
+    assert identity(RunConfig(env="A-v0", search="pgpe")) == {"env": "A-v0"}
+    assert identity(RunConfig(env="A-v0", search="ars", top=3)) == {"env": "A-v0", "search": "ars", "top": 3}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"search": "es"}, "search must be one of pgpe, openai-es, "),
+        ({"top": 3}, "top is not a setting of search='pgpe'; leave it out"),
+        ({"weight_decay": 0.1}, "weight_decay is not a setting of search='pgpe'"),
+        ({"search": "snes", "optimizer": "adam"}, "optimizer is not a setting of search='snes'"),
+        ({"search": "cma-es", "stdev_learning_rate": 0.2}, "stdev_learning_rate is not a setting of search='cma-es'"),
+        ({"search": "ars", "fitness_shaping": "raw"}, "fitness_shaping is not a setting of search='ars'"),
+        ({"search": "snes", "schedule": "max_speed: constant 2"}, "schedule: max_speed has no effect on search='snes'"),
+        ({"search": "ars", "schedule": "stdev_learning_rate: constant 2"}, "schedule: stdev_learning_rate has no"),
+        ({"schedule": "fast"}, "schedule must name one of max_speed"),
+        ({"stdev": 1.0, "radius": 1.0}, "stdev and radius mean the same thing"),
+        ({"search": "ars", "top": 101}, r"top must be at most half of population \(100 directions\), got 101"),
+    ],
+)
+def test_a_setting_that_means_nothing_to_the_search_is_refused(settings, message):
+    with pytest.raises(InvalidArgument, match=message):
+        RunConfig(env="A-v0", **settings)

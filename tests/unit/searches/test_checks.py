@@ -46,7 +46,10 @@ from clipup.errors import ClipUpError, InvalidArgument
         ({"dimension": 2, "stdev_learning_rate": math.nan}, "stdev_learning_rate must be a finite number, got nan"),
         ({"dimension": 2, "stdev_max_change": 0}, "stdev_max_change must lie between 0 and 1, or be None .* got 0"),
         ({"dimension": 2, "stdev_max_change": 1.0}, "stdev_max_change must lie between 0 and 1"),
-        ({"dimension": 2, "fitness_shaping": "rank"}, "one of centered-rank, raw, reward-normalized, got 'rank'"),
+        (
+            {"dimension": 2, "fitness_shaping": "rank"},
+            "one of centered-rank, raw, reward-normalized, nes, linear, normalized, got 'rank'",
+        ),
         ({"dimension": 2, "fitness_max": 1.0}, "fitness_max belongs to 'reward-normalized' shaping"),
         (
             {"dimension": 2, "fitness_shaping": "reward-normalized", "fitness_max": math.inf},

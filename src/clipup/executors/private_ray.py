@@ -66,6 +66,9 @@ class PrivateRay:
         is_cluster, constants.ENABLE_RAY_CLUSTER = constants.ENABLE_RAY_CLUSTER, False
         try:
             ray.init(address="local", _node_ip_address=ADDRESS, **options)
+        except BaseException:
+            self.close()
+            raise
         finally:
             constants.ENABLE_RAY_CLUSTER = is_cluster
         started = sorted(descendants(os.getpid()) - earlier)

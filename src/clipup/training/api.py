@@ -328,7 +328,7 @@ def _run(
         try:
             network = executor.description.network
             search = make_search(config, network.parameter_count)
-            begun = directory is not None and directory.newest_generation() > 0
+            begun = directory is not None and directory.exists() and directory.newest_generation() > 0
             initial = read_start(config.init, network) if config.init is not None and not begun else None
             target_score(config, executor.description.engine)
             trainer = Trainer(config, search, executor, store(), everyone, interruption, callbacks, initial)

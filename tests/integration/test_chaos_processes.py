@@ -305,5 +305,5 @@ def test_where_workers_cannot_be_started_one_process_does(how: str, tmp_path: Pa
 
 
 def test_a_time_limit_is_refused_if_episodes_run_in_threads() -> None:
-    with pytest.raises(InvalidArgument, match="EnvPool's environments run in threads"):
+    with pytest.raises(InvalidArgument, match="environments run in threads"):
         make_executor(Task("CartPole-v1"), "linear", collect_moments=False, episode_timeout=1.0)

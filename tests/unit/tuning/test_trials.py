@@ -48,7 +48,8 @@ class MadeUpTraining:
             self.now += SECONDS
             write(directory.path, generation)
             for tracker in trackers:
-                tracker.generation(LINE, ClockRecord(generation, self.now, 1.0))
+                line = dataclasses.replace(LINE, generation=generation)
+                tracker.generation(line, ClockRecord(generation, self.now, 1.0))
 
 
 def write(path: Path, generations: int) -> None:

@@ -55,7 +55,7 @@ def test_training_and_resuming_leave_the_same_bytes(
     assert result.path == run and told["run"] == str(run)
     assert (told["score"], told["generation"]) == (result.score, result.generation)
     assert content(command / run) == content(library / run)
-    assert len(content(command / run)) == 6  # configuration, records, status, two policies, a checkpoint
+    assert len(content(command / run)) == 7  # configuration, records, status, two policies, two checkpoints
 
     monkeypatch.chdir(command)
     assert main(["resume", str(run), "--generations", "+3", "--keep-checkpoints", "1", "--quiet"]) == 0

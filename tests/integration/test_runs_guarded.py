@@ -100,8 +100,8 @@ def test_a_name_that_was_taken_meanwhile_is_left_to_the_other(
     assert content(finished) == before
 
 
-def test_a_best_policy_that_is_not_there_yet_is_explained(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "no evaluation was due yet" in refused(["evaluate", str(copy), "--best"], capsys)
+def test_the_final_evaluation_counts_for_the_best_policy(copy: Path) -> None:
+    assert main(["evaluate", str(copy), "--best", "--episodes", "1"]) == 0
 
 
 def test_a_terminal_without_unicode_still_shows_the_result(tmp_path: Path) -> None:

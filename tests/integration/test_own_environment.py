@@ -48,7 +48,7 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     script.parent.mkdir(exist_ok=True)
     script.write_text(f"import sys; sys.path.insert(0, {SOURCE!r})\n{code}\n")
     return subprocess.run(
-        [sys.executable, "-P", str(script), *words], cwd=folder, env=environment, capture_output=True, text=True,
+        [sys.executable, str(script), *words], cwd=folder, env=environment, capture_output=True, text=True,
         timeout=200, check=False,
     )  # fmt: skip
 

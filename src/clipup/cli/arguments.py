@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -62,24 +60,6 @@ def add_output_flags(parser: argparse.ArgumentParser, *, json: bool = True, quie
         group.add_argument("--quiet", "-q", action="store_true", help="show only errors and the result")
     if json:
         group.add_argument("--json", action="store_true", help="print the result as one JSON object")
-
-
-def find_typed_modules(env: str | None, imports: Sequence[str] = ()) -> None:
-    """Let a module that was typed be found in the current directory, as ``python -m`` finds it.
-
-    The directory comes last: what is installed is never replaced by a file that happens to lie there. A module that
-    only a file names never gets here.
-    """
-    typed = [*imports, *([env.rpartition(":")[0]] if env and ":" in env else [])]
-    here = str(Path.cwd())
-    for module in typed:
-        top = module.partition(".")[0]
-        try:
-            known = importlib.util.find_spec(top) is not None
-        except (ImportError, ValueError):
-            known = False
-        if not known and here not in sys.path and (Path(here, f"{top}.py").is_file() or Path(here, top).is_dir()):
-            sys.path.append(here)
 
 
 def run_paths(words: Sequence[str]) -> list[Path]:

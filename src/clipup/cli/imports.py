@@ -22,5 +22,5 @@ def let_import(env: str | None, modules: Iterable[str]) -> None:
         if top.isidentifier() and top not in sys.modules:
             found = PathFinder.find_spec(top, [here])
             if found is not None and found.origin is not None:
-                sys.path.insert(0, here)
+                sys.path.append(here)  # last: what is installed is never replaced
                 return

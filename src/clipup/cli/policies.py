@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from clipup.cli.arguments import add_env_options, find_typed_modules
+from clipup.cli.arguments import add_env_options
 from clipup.cli.output import note
 from clipup.engines import Task
 from clipup.errors import InvalidArgument
@@ -29,7 +29,6 @@ def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
 
 def load(arguments: argparse.Namespace, *, rendering: bool = False) -> tuple[Policy, Task, Path]:
     """The policy, the task to run it on, and its file."""
-    find_typed_modules(arguments.env, arguments.imports)
     path = policy_file(arguments.policy, best=arguments.best)
     policy, described = read_policy(path)
     env = arguments.env

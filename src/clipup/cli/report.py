@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from clipup.cli.arguments import add_output_flags, find_typed_modules, run_paths, whole_number
+from clipup.cli.arguments import add_output_flags, run_paths, whole_number
 from clipup.cli.output import note, print_json, say
 
 DESCRIPTION = """Write one page about one run or many: curves, diagnosis, settings, and how to repeat each run.
@@ -40,7 +40,6 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the page."""
     from clipup.report.render import write_report
 
-    find_typed_modules(None, arguments.imports)
     written = write_report(
         run_paths(arguments.runs),
         Path(arguments.output),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import cast
 
-from clipup.cli.arguments import add_output_flags, find_typed_modules
+from clipup.cli.arguments import add_output_flags
 from clipup.cli.running import carry_out
 from clipup.cli.train import add_setting_flags, given_settings
 from clipup.runs.config import CHANGEABLE, settings
@@ -36,7 +36,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Resume."""
-    find_typed_modules(None, arguments.imports)
     more: int | None = None
     text = arguments.generations or ""
     if text.startswith("+") and text[1:].isdecimal():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import cast
 
-from clipup.cli.arguments import add_env_options, add_output_flags, find_typed_modules
+from clipup.cli.arguments import add_env_options, add_output_flags
 from clipup.cli.output import say
 from clipup.cli.running import carry_out
 from clipup.runs.config import RunConfig, Setting, kinds, settings
@@ -93,7 +93,6 @@ def given_settings(arguments: argparse.Namespace) -> dict[str, object]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Train."""
-    find_typed_modules(arguments.env, arguments.imports)
     given = given_settings(arguments)
     if arguments.dry_run:
         config, _ = resolve(given, file=arguments.config, preset=arguments.preset, imports=arguments.imports)

@@ -7,7 +7,7 @@ import dataclasses
 import math
 from pathlib import Path
 
-from clipup.cli.arguments import add_env_options, add_output_flags, find_typed_modules
+from clipup.cli.arguments import add_env_options, add_output_flags
 from clipup.cli.diagnose import finding_lines
 from clipup.cli.output import note, print_json, say
 from clipup.cli.train import add_setting_flags, given_settings
@@ -66,7 +66,6 @@ def run(arguments: argparse.Namespace) -> int:
     from clipup.runs.rundir import directory_name
     from clipup.runs.trust import import_flag
 
-    find_typed_modules(arguments.env)
     config, _ = resolve(given_settings(arguments), preset=arguments.preset)
     plan = TuningSettings(arguments.low, arguments.high, arguments.points, arguments.budget)
     directory = Path(arguments.run) if arguments.run else Path("runs") / f"tune-{directory_name(config.env)}"

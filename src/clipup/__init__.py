@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from clipup.evaluation.video import record
     from clipup.export.policy import load_policy
     from clipup.training.api import TrainingResult, resume, train
+    from clipup.training.seeds import SeedsResult, resume_seeds, train_seeds
 
 __version__ = "0.1.0"
 
@@ -57,6 +58,7 @@ __all__ = [
     "OptimizationResult",
     "Optimizer",
     "Search",
+    "SeedsResult",
     "SepCMAES",
     "TrainingResult",
     "candidates",
@@ -67,19 +69,24 @@ __all__ = [
     "minimize",
     "record",
     "resume",
+    "resume_seeds",
     "train",
+    "train_seeds",
 ]
 
 # The parts that know environments and files are imported at first use, so that `import clipup` needs numpy alone.
 _LATER = {
     "ArrayTask": "clipup.engines.compiled.task",
     "MujocoTask": "clipup.engines.compiled.task",
+    "SeedsResult": "clipup.training.seeds",
     "TrainingResult": "clipup.training.api",
     "evaluate": "clipup.evaluation.evaluate",
     "load_policy": "clipup.export.policy",
     "record": "clipup.evaluation.video",
     "resume": "clipup.training.api",
+    "resume_seeds": "clipup.training.seeds",
     "train": "clipup.training.api",
+    "train_seeds": "clipup.training.seeds",
 }
 
 

@@ -83,6 +83,10 @@ class EnvironmentFault(ClipUpError, RuntimeError):
     """An environment raised, never ended, or broke its own interface."""
 
 
+class ScoreFault(ClipUpError, RuntimeError):
+    """A score function raised; the message names the candidate."""
+
+
 class FileFault(ClipUpError, ValueError):
     """A file is unreadable, damaged, or of a format newer than this version of clipup."""
 

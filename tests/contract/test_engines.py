@@ -37,6 +37,7 @@ CASES = {
         "pybullet_envs_gymnasium:HumanoidBulletEnv-v0", "gymnasium", "mlp:64", 0.05, 6,
     ),
     "toy-Toy-v0": ("Toy-v0", "toy", "linear-bias", 0.5, 8),
+    "envpool-FrozenLake-v1": ("FrozenLake-v1", "envpool", "linear-bias", 0.3, 10),
 }  # fmt: skip
 LANES = 12
 
@@ -359,3 +360,7 @@ def test_an_engine_in_the_registry_trains_evaluates_and_is_refused_what_it_lacks
         play(policy, Task("Toy-v0", engine="toy"))
     with pytest.raises(InvalidArgument, match="The toy cannot be measured"):
         registry.entry("toy").bare_simulator(Task("Toy-v0"), count=1, threads=1)
+
+
+def test_a_description_is_the_same_without_making_the_engine(case: Case) -> None:
+    assert registry.describe(case.task) == case.engines[0].description

@@ -19,7 +19,7 @@ from clipup.engines.rendering import Episode
 from clipup.engines.rollout import Rollout
 from clipup.engines.task import Task
 from clipup.errors import ClipUpError, InvalidArgument
-from clipup.policies import Actions, Policy
+from clipup.policies import Actions, Observations, Policy
 from clipup.policies.act import Actor
 
 DEFAULT_LANES = 256
@@ -42,6 +42,8 @@ class EngineDescription:
         Whether the environment itself limits the length of its episodes.
     solved_score
         The score from which on its registration calls the environment solved; None where it does not say.
+    observations
+        The parts of an observation and their order in the vector; None where it is a vector by itself.
     """
 
     name: str
@@ -51,6 +53,7 @@ class EngineDescription:
     actions: Actions
     own_limit: bool = True
     solved_score: float | None = None
+    observations: Observations | None = None
 
 
 class Engine(Protocol):
@@ -156,6 +159,12 @@ class EngineEntry(Protocol):
     def make(self, task: Task, *, lanes: int, threads: int | None, reason: str) -> Engine:
         """Return an engine for `task`, which `refusal` did not refuse; see `make_engine` for the arguments."""
         ...
+
+    def describe(self, task: Task, *, reason: str) -> EngineDescription:
+        """Return what an engine for `task`, which `refusal` did not refuse, would say of itself."""
+        engine = self.make(task, lanes=2, threads=1, reason=reason)
+        engine.close()
+        return engine.description
 
     def version(self, env: str) -> str:
         """Return the version of the simulator that would run the environment here; nothing where it is not known."""

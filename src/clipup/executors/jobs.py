@@ -37,14 +37,29 @@ class Setup:
     timed: bool = False
     """Whether episodes have a time limit. If so, both engines are made before the first episode."""
 
+    what: str = field(default="environment", init=False)
+    advice: str = field(default="give its id, or a callable defined at the top level of a module", init=False)
+
     def for_workers(self) -> Setup:
         """Return what another process needs, which may be in another directory."""
         return replace(self, task=self.task.for_workers())
 
+    def make(self) -> Worker:
+        """Return the worker."""
+        return Worker(self)
+
+
+class Readiness:
+    """What a worker says of itself when it is ready."""
+
+    def computes_like(self, other: Readiness) -> bool:
+        """Return whether both compute the same."""
+        return type(self) is type(other)
+
 
 @dataclass(frozen=True)
-class WorkerDescription:
-    """What a worker says of itself when it is ready."""
+class WorkerDescription(Readiness):
+    """What a worker with an engine says of itself."""
 
     engine: EngineDescription
     network: Network
@@ -53,8 +68,10 @@ class WorkerDescription:
     notes: tuple[str, ...] = ()
     """What is odd about the task, one sentence each."""
 
-    def computes_like(self, other: WorkerDescription) -> bool:
+    def computes_like(self, other: Readiness) -> bool:
         """Return whether both compute the same: all but the notes and the engine's reason is equal."""
+        if not isinstance(other, WorkerDescription):
+            return False
         return replace(self, engine=replace(self.engine, reason=other.engine.reason), notes=other.notes) == other
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from clipup.engines import registry
 from clipup.errors import ClipUpError, EnvironmentFault
-from clipup.executors.jobs import Job, Result, WorkerDescription
+from clipup.executors.jobs import Job, Readiness, Result, WorkerDescription
 from clipup.executors.work_queue import RangeRule, RangeSizer, Span, WorkQueue
 
 TRIES = 3
@@ -51,7 +51,7 @@ class Joined:
     """A worker is ready."""
 
     worker: int
-    description: WorkerDescription
+    description: Readiness
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ class Scheduler:
         self._slow_at: float | None = now + SLOW_START  # None once there was a worker, or a warning
         self._size = 1
         self._workers: dict[int, _Held] = {}
-        self._description: WorkerDescription | None = None
+        self._description: Readiness | None = None
         self._failed_starts = 0
         self._sizers: dict[str, RangeSizer] = {}
         self._number = 0
@@ -173,7 +173,7 @@ class Scheduler:
         self._speculation_fault: EnvironmentFault | None = None
 
     @property
-    def description(self) -> WorkerDescription | None:
+    def description(self) -> Readiness | None:
         """What the workers say of themselves; None until the first one has joined."""
         return self._description
 
@@ -299,7 +299,7 @@ class Scheduler:
             least, most = 2, None
             if self._seconds_allowed(job) is not None:
                 most = 2  # the clock runs for a whole range
-            elif job.episodes and self._description is not None:
+            elif job.episodes and isinstance(self._description, WorkerDescription):
                 least = registry.entry(self._description.engine.name).preferred_candidates
             self._sizers[job.noun] = RangeSizer(self._rule, least=least, most=most)
         return self._sizers[job.noun]
@@ -330,7 +330,7 @@ class Scheduler:
             return [Warn(f"a worker {reason} while running {what}; it is replaced, and they run again")]
         fault = EnvironmentFault(
             f"{self._job.noun} {given_up} ended {given_up.losses} workers in a row; the last one {reason}; "
-            "look at what the environment does there"
+            "look at what happens there"
         )
         if queue is self._queue:
             return [Stop(fault)]
@@ -345,7 +345,9 @@ class Scheduler:
         return [Warn(f"a worker {reason} while it started; another one is started")]
 
 
-def _difference(known: WorkerDescription, new: WorkerDescription) -> EnvironmentFault:
+def _difference(known: Readiness, new: Readiness) -> EnvironmentFault:
+    if not (isinstance(known, WorkerDescription) and isinstance(new, WorkerDescription)):
+        return EnvironmentFault(f"workers differ: {known!r} and {new!r}")
     one, other = known.engine, new.engine
     if new.computes_like(replace(known, arithmetic=new.arithmetic)):
         return EnvironmentFault(

@@ -3,6 +3,16 @@
 from clipup.policies.actions import Actions
 from clipup.policies.feedforward import Network
 from clipup.policies.normalizer import Moments, Normalizer, Statistics
+from clipup.policies.observations import ObservationPart, Observations
 from clipup.policies.trained import Policy
 
-__all__ = ["Actions", "Moments", "Network", "Normalizer", "Policy", "Statistics"]
+__all__ = [
+    "Actions",
+    "Moments",
+    "Network",
+    "Normalizer",
+    "ObservationPart",
+    "Observations",
+    "Policy",
+    "Statistics",
+]

@@ -184,6 +184,7 @@ class DirectoryStorage(Storage):
             env_options=config.env_options,
             engine=config.engine,
             rescale_actions=config.rescale_actions,
+            wrapper=config.wrapper or "",
             generation=whole.generation,
             total_interactions=whole_value(whole.counters, "total_interactions"),
             score=score,

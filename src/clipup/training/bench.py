@@ -26,7 +26,7 @@ from clipup.runs.config import RunConfig
 from clipup.searches import Search
 from clipup.training.setup import make_search
 
-KNOWN_OBSERVATIONS = 100_000
+KNOWN_OBSERVATIONS = 10_000_000
 
 
 @dataclass(frozen=True)

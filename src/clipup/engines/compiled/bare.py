@@ -22,7 +22,9 @@ from clipup.policies.act import Actor
 RECORDED_EPISODES = 16
 """How many policies are recorded at most: recording runs as Python."""
 TURNS = 8
-"""How often each recording is replayed before the clock is read."""
+"""How often each recording is replayed at most before the clock is read."""
+STEPS = 20_000
+"""How many steps are enough before the clock is read."""
 
 
 class BareKernel:
@@ -103,13 +105,14 @@ class BareKernel:
     def _job(self, recorded: list[NDArray[np.float32]]) -> Job:
         """Return a job whose parameters are actions, and whose steps say how many there are."""
         task, slots = self._task, self._simulators.slots
-        rows = len(recorded) * TURNS
+        turns = min(TURNS, 1 + STEPS // sum(len(part) for part in recorded))
+        rows = len(recorded) * turns
         actions = np.zeros((rows, max(part.size for part in recorded)), np.float32)
         steps = np.zeros(rows, np.int64)
         for row in range(rows):
             part = recorded[row % len(recorded)]
             actions[row, : part.size], steps[row] = part.ravel(), len(part)
-        seeds = np.tile(self._seeds, TURNS)[:, np.newaxis]
+        seeds = np.tile(self._seeds, turns)[:, np.newaxis]
         vector = np.zeros(1)
         return Job(
             stop=np.zeros(1, np.int64),

@@ -152,6 +152,7 @@ def measure(case: Case, late: Start | None, python: str | None, seconds: float, 
     try:
         for repeat in range(repeats + 1):
             turn = {"compiled": compiled.ours(seconds)}
+            turn["steps of an episode"] = compiled.steps_of_an_episode
             if case.env not in SIMULATED:
                 turn["bare physics"] = compiled.simulator(seconds)
             turn["envpool"] = envpool.ours(seconds)
@@ -163,6 +164,7 @@ def measure(case: Case, late: Start | None, python: str | None, seconds: float, 
             turn["two runs"] = sum(process.end() for process in single)
             if rival is not None:
                 turn["evotorch"] = rival.speed(seconds)
+                turn["steps of an episode, evotorch"] = rival.steps_of_an_episode
             if repeat:  # the first warms up
                 rounds.append(turn)
             print(f"  {case.env}", *(f"{name} {value:.0f}" for name, value in turn.items()), flush=True)
@@ -171,7 +173,7 @@ def measure(case: Case, late: Start | None, python: str | None, seconds: float, 
             if part is not None:
                 part.close()
     found: dict[str, Any] = {name: statistics.median(turn[name] for turn in rounds) for name in rounds[0]}
-    for name in rounds[0].keys() - {"compiled"}:
+    for name in [name for name in rounds[0] if name != "compiled" and not name.startswith("steps")]:
         ratios = sorted(turn["compiled"] / turn[name] for turn in rounds)
         found[f"over {name}"] = statistics.median(ratios)
         found[f"over {name}, spread"] = [ratios[0], ratios[-1]]

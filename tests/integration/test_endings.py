@@ -57,7 +57,8 @@ def test_the_cart_pole_stops_when_it_is_solved() -> None:
 
 
 def newest_generation(run: Path) -> int:
-    return max((int(path.stem.partition("-")[2]) for path in run.glob("checkpoints/generation-*.safetensors")), default=0)
+    found = run.glob("checkpoints/generation-*.safetensors")
+    return max((int(path.stem.partition("-")[2]) for path in found), default=0)
 
 
 def test_a_run_that_is_killed_after_each_first_generation_gets_ahead(tmp_path: Path) -> None:

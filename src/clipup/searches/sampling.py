@@ -34,7 +34,7 @@ _DIRECTIONS = 0x636C6970_75700001
 SEED_LIMIT = 2**64
 _INDEX_LIMIT = 2**63
 
-# A thread pays for its start from about 2 ms of drawing on (200 × 6409: 6.4 ms on two, 9.2 on one); beyond a few threads, memory is the limit.
+# A thread pays for its start from about 2 ms of drawing on. Beyond a few threads, memory is the limit.
 _NORMALS_PER_THREAD = 250_000
 _THREADS_MAX = 8
 

@@ -17,7 +17,7 @@ from clipup.engines.protocol import EngineEntry
 from clipup.engines.seeding import seed_indices, seed_words, uint32
 from clipup.errors import ClipUpError, InvalidArgument, UnknownEnvironment
 from clipup.evaluation.video import play
-from clipup.policies import Actions, Moments, Network, Normalizer, Statistics
+from clipup.policies import Actions, Moments, Network, Normalizer, ObservationPart, Observations, Statistics
 from clipup.policies.act import Actor
 
 # Environment, engine, network, size of the parameters, candidates.
@@ -40,6 +40,7 @@ CASES = {
     "envpool-FrozenLake-v1": ("FrozenLake-v1", "envpool", "linear-bias", 0.3, 10),
 }  # fmt: skip
 LANES = 12
+PARTS = {"FrozenLake-v1": Observations((ObservationPart((), 16, (16,), (0,)),))}
 
 
 # -- an engine to copy: the smallest that keeps the promise ------------------------------------------------------------
@@ -334,7 +335,13 @@ def test_an_engine_says_what_it_is(case: Case) -> None:
     engine = case.engines[0]
     description = engine.description
     assert description == EngineDescription(
-        engine.name, description.version, engine.reason, engine.observation_size, engine.actions
+        engine.name,
+        description.version,
+        engine.reason,
+        engine.observation_size,
+        engine.actions,
+        solved_score={"LunarLanderContinuous-v3": 200.0, "CartPole-v1": 475.0}.get(str(case.task.env)),
+        observations=PARTS.get(str(case.task.env)),
     )
     assert description.name == case.task.engine == registry.entry(engine.name).name
     assert description.version[0].isdecimal()

@@ -17,7 +17,7 @@ from clipup.engines.protocol import EngineEntry
 from clipup.engines.seeding import seed_indices, seed_words, uint32
 from clipup.errors import ClipUpError, InvalidArgument, UnknownEnvironment
 from clipup.evaluation.video import play
-from clipup.policies import Actions, Moments, Network, Normalizer, ObservationPart, Observations, Statistics
+from clipup.policies import Actions, Moments, Network, Normalizer, Statistics
 from clipup.policies.act import Actor
 
 # Environment, engine, network, size of the parameters, candidates.
@@ -37,10 +37,8 @@ CASES = {
         "pybullet_envs_gymnasium:HumanoidBulletEnv-v0", "gymnasium", "mlp:64", 0.05, 6,
     ),
     "toy-Toy-v0": ("Toy-v0", "toy", "linear-bias", 0.5, 8),
-    "envpool-FrozenLake-v1": ("FrozenLake-v1", "envpool", "linear-bias", 0.3, 10),
 }  # fmt: skip
 LANES = 12
-PARTS = {"FrozenLake-v1": Observations((ObservationPart((), 16, (16,), (0,)),))}
 
 
 # -- an engine to copy: the smallest that keeps the promise ------------------------------------------------------------
@@ -341,7 +339,6 @@ def test_an_engine_says_what_it_is(case: Case) -> None:
         engine.observation_size,
         engine.actions,
         solved_score={"LunarLanderContinuous-v3": 200.0, "CartPole-v1": 475.0}.get(str(case.task.env)),
-        observations=PARTS.get(str(case.task.env)),
     )
     assert description.name == case.task.engine == registry.entry(engine.name).name
     assert description.version[0].isdecimal()

@@ -47,7 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
     """List environments."""
     from clipup.runs.presets import preset_for, presets
 
-    known = {env for entry in registry.ENTRIES for env in entry.ids()}
+    ids = {entry.name: frozenset(entry.ids()) for entry in registry.ENTRIES}
+    known = frozenset().union(*ids.values())
     if not known:
         engines = " or ".join(entry.name for entry in registry.ENTRIES)
         raise MissingDependency.of(f"a simulator ({engines})", extra="train")
@@ -63,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     for name in found:
         progress.show()
         preset = preset_for(name)
-        engines = [entry.name for entry in registry.ENTRIES if entry.has(name)]
+        engines = [entry.name for entry in registry.ENTRIES if name in ids[entry.name] or entry.has(name)]
         about = describe(name, inspect=len(found) <= FEW)
         about["note"] = about["note"] or registry.difference(name)
         rows.append({"env": name, **about, "engines": engines, "preset": preset.name if preset else None})

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -203,6 +204,7 @@ def registered_score(env: str) -> float | None:
     return None if score is None else float(score)
 
 
+@cache
 def library_version(distribution: str) -> str:
     """Return the version of an installed package."""
     from importlib.metadata import version  # slow to import, and needed only when an engine is made

@@ -40,7 +40,8 @@ class CompiledEntry(EngineEntry):
 
     def ids(self) -> Collection[str]:
         """Return the ids of the built-in tasks that can run with what is installed."""
-        return [env for env in BUILT_IN if not _missing(env)]
+        missing = {module for module in ("numba", "mujoco", "gymnasium") if not is_installed(module)}
+        return [env for env in BUILT_IN if missing.isdisjoint(_needed(env))]
 
     def has(self, env: str) -> bool:
         """Return whether `env` is a built-in task, or has the form of the name of a task of one's own."""

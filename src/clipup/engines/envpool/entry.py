@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from clipup.engines.envpool import NAME, rendering
 from clipup.engines.envpool.engine import EnvPoolEngine, describe
-from clipup.engines.envpool.pool import BarePool, pool_layout, registered
+from clipup.engines.envpool.pool import IMAGE_FAMILY, BarePool, pool_layout, registered
 from clipup.engines.protocol import EngineDescription, EngineEntry, is_installed, library_version
 from clipup.engines.rendering import Episode
 from clipup.engines.task import Task
@@ -53,6 +53,8 @@ class EnvPoolEntry(EngineEntry):
             return MissingDependency.of("envpool", extra="train")
         if task.env not in self.ids():
             return UnknownEnvironment(f"EnvPool has no {task.env}")
+        if registered()[task.env][0] == IMAGE_FAMILY:
+            return InvalidArgument(f"EnvPool's {task.env} shows images, and clipup has no policies that see")
         if task.wrappers:
             return InvalidArgument("EnvPool cannot wrap its environments")
         if task.reward_terms is not None:

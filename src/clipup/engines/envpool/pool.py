@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, cast
 
 import numpy as np
@@ -20,6 +22,8 @@ from clipup.policies.act import Actor
 from clipup.policies.actions import Actions
 from clipup.policies.observations import ObservationPart, Observations
 
+IMAGE_FAMILY = "envpool.atari"
+"""The tasks that show nothing but images; to specify one of them takes a tenth of a second."""
 REPLAYABLE_FAMILY = "envpool.mujoco.gym"
 """The tasks that draw random numbers when they are reset, and never while they step (tests/contract proves it)."""
 
@@ -60,14 +64,12 @@ class Layout:
 
 def pool_layout(task: Task) -> Layout:
     """Return the layout of an EnvPool task; `InvalidArgument` for spaces that clipup's policies cannot handle."""
-    import envpool
-
     name = cast(str, task.env)
     options: dict[str, object] = dict(task.env_options)
     if task.max_episode_steps is not None:
         options["max_episode_steps"] = task.max_episode_steps
     try:
-        spec = cast(Any, envpool).make_spec(name, **options)
+        spec = _make_spec(name, **options) if options else _plain_spec(name)
     except ImportError as error:
         raise InvalidArgument(f"EnvPool cannot load {name}: {one_line(error)}") from error
     except (TypeError, ValueError, RuntimeError, AssertionError) as error:
@@ -81,7 +83,9 @@ def pool_layout(task: Task) -> Layout:
             f"policies give one action, but EnvPool's {name} takes {', '.join(list(inputs)[2:])} for up to "
             f"{config.max_num_players} player(s)"
         )
-    seen = {_path(key): key for key in states if key.startswith("obs")}
+    observed = [key for key in states if key.startswith("obs")]
+    # Of a single part EnvPool makes no dictionary, whatever its name.
+    seen = {_path(key) if len(observed) > 1 else (): key for key in observed}
     paths = sorted(seen)
     parts = [_part(name, path, states[seen[path]]) for path in paths]
     is_vector = len(seen) == 1 and () in seen and _is_vector(states[seen[()]])
@@ -106,9 +110,21 @@ def pool_layout(task: Task) -> Layout:
     )
 
 
+def _make_spec(name: str, **options: object) -> Any:
+    import envpool
+
+    return cast(Any, envpool).make_spec(name, **options)
+
+
+@lru_cache(maxsize=4)
+def _plain_spec(name: str) -> Any:
+    """Return EnvPool's specification without options; making an engine asks for it twice."""
+    return _make_spec(name)
+
+
 def _path(key: str) -> tuple[str, ...]:
-    """Return where a part of an observation is: ``obs:a.b`` is ``observation["a"]["b"]``."""
-    return tuple(part for part in key.removeprefix("obs").lstrip(":").split(".") if part)
+    """Return where a part of an observation is: ``obs:a.b`` and ``obs:a:b`` are ``observation["a"]["b"]``."""
+    return tuple(part for part in re.split("[:.]", key.removeprefix("obs")) if part)
 
 
 def _is_vector(spec: Any) -> bool:
@@ -136,9 +152,7 @@ def _own_limit(name: str, limit: int, task: Task) -> bool:
     """Return whether EnvPool limits the episodes of a task; `limit` is that of its configuration."""
     if task.max_episode_steps is None:
         return limit <= STEP_CAP
-    import envpool
-
-    own = cast(Any, envpool).make_spec(name, **task.env_options).config
+    own = _make_spec(name, **task.env_options).config
     return int(getattr(own, "max_episode_steps", STEP_CAP + 1)) <= STEP_CAP
 
 

@@ -28,9 +28,14 @@ NOT_RUN, DONE, BROKEN, RAISED = range(4)
 EPISODES, LIMIT, HAS_BIAS, IS_RELU, RESCALES, START, COLLECTS, FRAME_SKIP, CHOICES = range(9)
 """Places of whole numbers in `Job.numbers`."""
 
+SPREAD = 32
+"""Rows from one slot's working memory to the next one's. Threads that write to one cache line slow each other down."""
+
 
 class Job(NamedTuple):
     """All that an evaluation reads and writes. A slot is what one thread works with at a time.
+
+    Working memory has `SPREAD` rows for each slot, of which the first is used.
 
     Attributes
     ----------
@@ -38,6 +43,8 @@ class Job(NamedTuple):
         One number each: whether to give up, the next candidate to be run, and how many have their starts.
     current
         For each slot the candidate that it runs, or -1.
+    taken
+        For each slot the steps of that candidate so far (working memory).
     numbers
         Whole numbers about the task and the network (`EPISODES` …).
     parameters, sizes
@@ -64,6 +71,7 @@ class Job(NamedTuple):
     following: NDArray[np.int64]
     ready: NDArray[np.int64]
     current: NDArray[np.int64]
+    taken: NDArray[np.int64]
     numbers: NDArray[np.int64]
     parameters: NDArray[np.float32]
     sizes: NDArray[np.int64]
@@ -136,7 +144,9 @@ def make_candidate(world: World) -> Callable[..., None]:
         arrange_one(job.parameters[row], sizes, has_bias, arranged)
         count = 0.0
         status = DONE
-        job.totals[row] = 0.0
+        summed = 0.0
+        taken = job.taken
+        taken[slot] = 0
         for episode in range(numbers[EPISODES]):
             handle = begin(job, slot, row, episode, one, other)
             total = 0.0
@@ -155,18 +165,20 @@ def make_candidate(world: World) -> Callable[..., None]:
                 action = action_of(outputs, job.bounds, numbers, job.action[slot])
                 reward, over, sound = advance(job, slot, one, handle, options, memory, observation, action)
                 steps += 1
-                job.steps[row] += 1  # at once, so that an error keeps the count
+                taken[slot] += 1  # at once, so that an error keeps the count
                 total += reward
                 if not sound:
                     status = BROKEN
                     break
                 if over:
                     break
-            job.totals[row] += total
+            summed += total
             if status == BROKEN:
                 break
         if collects:
             job.counts[moment_row] = count
+        job.totals[row] = summed
+        job.steps[row] = taken[slot]
         job.status[row] = status
 
     return candidate
@@ -189,8 +201,9 @@ def make_slot(candidate: Callable[..., None]) -> Callable[..., None]:
                     return
             job.current[slot] = row
             try:
-                candidate(job, slot, row, one, other)
+                candidate(job, slot * SPREAD, row, one, other)
             except Exception:
+                job.steps[row] = job.taken[slot * SPREAD]
                 job.status[row] = RAISED
             job.current[slot] = -1
 

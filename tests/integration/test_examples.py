@@ -101,7 +101,7 @@ def test_a_randomized_robot_is_trained_twice_and_compared(tmp_path: Path) -> Non
 def test_callbacks_add_figures_stop_a_run_and_a_new_run_goes_on_from_it(tmp_path: Path) -> None:
     found = run("callbacks.py", directory=tmp_path)
     assert found.returncode == 0, found.stderr
-    assert re.search(r"first: score -\d+\.\d, callback; weights grew from", found.stdout)
+    assert re.search(r"first: score -\d+\.\d, a callback; weights grew from", found.stdout)
     assert "second, from there: score -" in found.stdout
 
 

@@ -181,6 +181,25 @@ def measure(case: Case, late: Start | None, python: str | None, seconds: float, 
     return {**found, "rounds": rounds}
 
 
+def table(results: dict[str, Any]) -> list[str]:
+    """Return the lines of the table in docs/engines.md."""
+    lines = [
+        "| | over our EnvPool engine | over EvoTorch | of bare physics | two threads over one (two runs) |",
+        "|---|---|---|---|---|",
+    ]
+    for env, phases in results["tasks"].items():
+        for phase, found in phases.items():
+            columns = ("over envpool", "over evotorch", "over bare physics")
+            cells = [
+                f"{found[name]:.{2 if found[name] < 10 else 0}f} ({target:g})" if name in found and target else ""
+                for name, target in zip(columns, results["targets"][env], strict=True)
+            ]
+            cells.append(f"{found['over one thread']:.2f} ({found['two runs over one']:.2f})")
+            words = "first generations" if phase == "first" else "with a good policy"
+            lines.append(f"| {env}, {words} | {' | '.join(cells)} |".replace("|  |", "| |"))
+    return lines
+
+
 def main() -> None:
     """Measure what was asked for, and write the result beside the script."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -189,12 +208,15 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=6.0)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--output", type=Path, default=RESULT)
-    parser.add_argument("--serve-rival", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--table", action="store_true", help="print the committed result as a table, measure nothing")
     parser.add_argument("--serve-one-thread", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.serve_one_thread:
         config = json.loads(sys.stdin.readline())
         serve_one_thread(Case(**config["case"]), Start(**config["late"]) if config["late"] else None)
+        return
+    if arguments.table:
+        print("\n".join(table(json.loads(arguments.output.read_text()))))
         return
     commit = subprocess.run(
         ["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True, cwd=Path(__file__).parent

@@ -3,7 +3,8 @@
 - A link out of docs/ leads to a page of the site: programs are shown, pictures and results are copied.
 - A notebook is executed and becomes an ordinary page.
 - Formulas become MathML, which browsers draw without a script.
-- Every public name has its signature and docstring on a page of the reference, linked from api.md.
+- Every public name has its signature and docstring on a page of the reference, linked from api.md. Docstrings are
+  Markdown but for two habits, which `Docstrings` translates: a paragraph that ends in ``::``, and examples.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from html import unescape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from griffe import Extension, Object
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
@@ -164,10 +166,15 @@ def _with_links_to_the_reference(markdown: str) -> str:
 def reference(name: str) -> str:
     """The page of a module: its public names, in the order of api.md."""
     module = importlib.import_module(name)
-    names = sorted(module.__all__, key=str.lower)
-    return "\n\n".join(
-        [f"# {name}", (module.__doc__ or "").splitlines()[0], *(f"::: {name}.{entry}" for entry in names)]
-    )
+    parts = [f"# {name}", (module.__doc__ or "").splitlines()[0]]
+    for entry in sorted(module.__all__, key=str.lower):
+        home = getattr(module, entry).__module__
+        if home.endswith(f".{entry}"):  # a function of the name of its module, which would be found in its place
+            title = f"    options: {{heading: {name}.{entry}, toc_label: {entry}}}"
+            parts.append(f"[](){{ #{name}.{entry} }}\n\n::: {home}.{entry}\n{title}")
+        else:
+            parts.append(f"::: {name}.{entry}")
+    return "\n\n".join(parts)
 
 
 def on_page_content(html: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
@@ -216,3 +223,13 @@ def _cell_parts(cell: dict[str, object]) -> Iterator[str]:
             printed += output.get("text") or data.get("text/plain", "")
     if printed:
         yield f"````text\n{printed.rstrip()}\n````"
+
+
+class Docstrings(Extension):
+    """Makes Markdown of docstrings (`extensions` in mkdocs.yml)."""
+
+    def on_object(self, *, obj: Object, **_: object) -> None:
+        """Translate the docstring of a name."""
+        if obj.docstring is not None:
+            text = re.sub(r"::$", ":", obj.docstring.value, flags=re.MULTILINE)
+            obj.docstring.value = re.sub(r"^>>> .*(?:\n.+)*", r"```pycon\n\g<0>\n```", text, flags=re.MULTILINE)

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from clipup.engines import Engine, EngineDescription, Outcomes, Rollout, Task, make_engine
 from clipup.engines.protocol import DEFAULT_LANES
-from clipup.policies import Network, Statistics
-from clipup.policies.protocol import PolicyNetwork
+from clipup.policies import PolicyNetwork, Statistics
+from clipup.policies.named import for_workers, make_policy
+from clipup.policies.stepping import prepare
 from clipup.searches.protocol import Batch, BlockSum, FloatArray
 
 ConsecutiveSums = list[tuple[NDArray[np.float64], ...]]
@@ -31,7 +32,8 @@ class Setup:
     """What a worker is made for. It stays the same as long as the worker lives."""
 
     task: Task
-    policy: str
+    policy: object
+    """As `clipup.policies.named.make_policy` takes it."""
     collect_moments: bool
     lanes: int = DEFAULT_LANES
     timed: bool = False
@@ -39,7 +41,7 @@ class Setup:
 
     def for_workers(self) -> Setup:
         """Return what another process needs, which may be in another directory."""
-        return replace(self, task=self.task.for_workers())
+        return replace(self, task=self.task.for_workers(), policy=for_workers(self.policy))
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class WorkerDescription:
     """What a worker says of itself when it is ready."""
 
     engine: EngineDescription
-    network: Network
+    network: PolicyNetwork
     arithmetic: str = ""
     """A digest of what the network computes from fixed numbers: another processor may round differently."""
     notes: tuple[str, ...] = ()
@@ -71,7 +73,8 @@ class Worker:
         self._evaluation: Engine | None = None
         engine = self._training.description
         self.collect_moments = setup.collect_moments
-        self.network = Network.parse(setup.policy, engine.observation_size, engine.actions.size)
+        self.network = make_policy(setup.policy, engine.observation_size, engine.actions.size)
+        prepare(self.network)
         # An environment may hang, and nothing ends a worker that is not ready: where that is feared, it is left out.
         notes = () if setup.timed else self._training.inspect()
         self.description = WorkerDescription(engine, self.network, arithmetic(self.network), notes)
@@ -210,16 +213,19 @@ class BlockSums:
 
 
 def arithmetic(network: PolicyNetwork) -> str:
-    """Return a digest of the network's outputs for fixed parameters and observations.
+    """Return a digest of the network's outputs for fixed parameters and observations, in two steps if it remembers.
 
     Workers whose digests differ would compute other bits for the same candidate, so they are not mixed.
     """
     random = np.random.Generator(np.random.Philox(1))
     observations = random.standard_normal((4, network.observation_size), dtype=np.float32)
     parameters = random.standard_normal((4, network.parameter_count), dtype=np.float32)
+    arranged, state = network.arrange(parameters), np.zeros((4, network.state_size), np.float32)
+    digest = hashlib.sha256()
     with np.errstate(all="ignore"):
-        outputs = network.forward(parameters, observations)
-    return hashlib.sha256(outputs.tobytes()).hexdigest()[:16]
+        for _ in range(2 if network.state_size else 1):
+            digest.update(network.step(arranged, state, observations).tobytes())
+    return digest.hexdigest()[:16]
 
 
 def _bits(statistics: Statistics | None) -> tuple[bytes, bytes] | None:

@@ -241,7 +241,7 @@ class SlotPolicy:
         kernel: Kernel | None = getattr(network, "kernel", None)
         arranged = network.arrange(parameters)
         shape = (1, 1) if kernel is None else kernel.work_shape
-        work = np.zeros((len(values), shape[0], shape[1] + 16))  # threads keep off each other's memory
+        work = np.zeros((len(values), *shape))
         program = np.zeros((1, 1), np.int64) if kernel is None else kernel.program
         block = Block(np.ascontiguousarray(arranged), program, _sizes(network), state, values, work)
         table = block.words()

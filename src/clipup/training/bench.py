@@ -27,7 +27,7 @@ from clipup.runs.config import RunConfig
 from clipup.searches import Search
 from clipup.training.setup import make_search
 
-KNOWN_OBSERVATIONS = 100_000
+KNOWN_OBSERVATIONS = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,7 @@ class Contest:
         self._normalize = normalize
         self._known = self._statistics = statistics
         self.interactions = 0
+        self.steps_of_an_episode = math.nan
         # Keeps counting when the search starts again, as in a long run: pools last for many generations.
         self._generations = 0
         self._rows = (
@@ -108,9 +109,11 @@ class Contest:
     def ours(self, seconds: float) -> float:
         """Return training's steps per second, over whole generations that take at least `seconds`."""
         search, normalizer = self._make_search(self.network.parameter_count), self._normalizer()
-        start, steps = time.perf_counter(), 0
+        start, steps, candidates = time.perf_counter(), 0, 0
         while (elapsed := time.perf_counter() - start) < seconds:
             steps += self._generation(search, normalizer)
+            candidates += self.population_size
+        self.steps_of_an_episode = steps / candidates
         self._statistics = normalizer.statistics()
         self.interactions += steps
         return steps / elapsed

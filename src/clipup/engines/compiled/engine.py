@@ -90,6 +90,7 @@ class CompiledEngine(Engine):
         task, network, rows = self.task, rollout.network, len(rollout.parameters)
         forward = network if isinstance(network, Network) else Network(network.observation_size, network.action_size)
         size, slots, sizes = self.observation_size, self._simulators.slots, layer_sizes(forward)
+        places = slots * episode.SPREAD
         kept = rows if rollout.collect_moments else 1  # rows to point at where no moments are collected
         statistics = rollout.statistics
         numbers = np.zeros(episode.NUMBERS, np.int64)
@@ -107,18 +108,19 @@ class CompiledEngine(Engine):
             following=np.zeros(1, np.int64),
             ready=np.zeros(1, np.int64),
             current=np.full(slots, -1, np.int64),
+            taken=np.zeros(places, np.int64),
             numbers=numbers,
             parameters=rollout.parameters,
             sizes=sizes,
             mean=np.zeros(size) if statistics is None else np.ascontiguousarray(statistics.mean),
             scale=np.ones(size) if statistics is None else np.ascontiguousarray(statistics.scale),
             bounds=_bounds(self.actions),
-            arranged=np.zeros((slots, _padded(forward.parameter_count, 4)), np.float32),
-            values=np.zeros((slots, len(sizes), _padded(int(sizes.max()), 4)), np.float32),
-            observation=np.zeros((slots, size)),
-            action=np.zeros((slots, self.actions.size), np.float32),
-            memory=np.zeros((slots, self._simulators.memory_size)),
-            state=np.zeros((slots, _padded(network.state_size, 4)), np.float32),
+            arranged=np.zeros((places, forward.parameter_count), np.float32),
+            values=np.zeros((places, len(sizes), int(sizes.max())), np.float32),
+            observation=np.zeros((places, size)),
+            action=np.zeros((places, self.actions.size), np.float32),
+            memory=np.zeros((places, self._simulators.memory_size)),
+            state=np.zeros((places, max(network.state_size, 1)), np.float32),
             totals=np.full(rows, np.nan),
             steps=np.zeros(rows, np.int64),
             status=np.zeros(rows, np.int64),
@@ -128,7 +130,7 @@ class CompiledEngine(Engine):
             options=words.option_words(self.compiled.options),
             seeds=self._seeds(rollout),
             starts=np.zeros((rows, task.episodes, self._simulators.start_size)),
-            random=np.zeros((slots, STATE_WORDS), np.uint64),
+            random=np.zeros((places, STATE_WORDS), np.uint64),
             calls=self._simulators.calls,
         )
 
@@ -162,12 +164,6 @@ class CompiledEngine(Engine):
             moments.mean[broken] = moments.m2[broken] = 0.0
         failures = tuple(Failure(rollout.first + row, message) for row, message in sorted(failed.items()))
         return Outcomes(fitness, returns, job.steps, moments, failures)
-
-
-def _padded(count: int, size: int) -> int:
-    """Return a length that keeps the rows of two threads off each other's cache lines (of up to 128 bytes)."""
-    line = 128 // size
-    return (-(-count // line) + 1) * line
 
 
 def _bounds(actions: Actions) -> NDArray[np.float32]:

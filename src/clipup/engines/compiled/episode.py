@@ -32,9 +32,14 @@ EPISODES, LIMIT, HAS_BIAS, IS_RELU, RESCALES, START, COLLECTS, FRAME_SKIP, CHOIC
 """Places of whole numbers in `Job.numbers`. `POLICY` is 0 for a feed-forward network, which is part of the loop; other
 policies are called by that address (`clipup.policies.stepping.SlotPolicy`)."""
 
+SPREAD = 32
+"""Rows from one slot's working memory to the next one's. Threads that write to one cache line slow each other down."""
+
 
 class Job(NamedTuple):
     """All that an evaluation reads and writes. A slot is what one thread works with at a time.
+
+    Working memory has `SPREAD` rows for each slot, of which the first is used.
 
     Attributes
     ----------
@@ -42,6 +47,8 @@ class Job(NamedTuple):
         One number each: whether to give up, the next candidate to be run, and how many have their starts.
     current
         For each slot the candidate that it runs, or -1.
+    taken
+        For each slot the steps of that candidate so far (working memory).
     numbers
         Whole numbers about the task and the network (`EPISODES` …).
     parameters, sizes
@@ -68,6 +75,7 @@ class Job(NamedTuple):
     following: NDArray[np.int64]
     ready: NDArray[np.int64]
     current: NDArray[np.int64]
+    taken: NDArray[np.int64]
     numbers: NDArray[np.int64]
     parameters: NDArray[np.float32]
     sizes: NDArray[np.int64]
@@ -125,6 +133,12 @@ def _discrete_action(outputs: Any, bounds: Any, numbers: Any, action: Any) -> in
     return choose_one(outputs, numbers[CHOICES]) + numbers[START]
 
 
+def forget(state: Any) -> None:
+    """Empty the memory of a policy."""
+    for i in range(state.size):
+        state[i] = 0.0
+
+
 def run_policy(job: Any, slot: int, row: int, arranged: Any, values: Any) -> int:
     """Run the candidate's policy on the slot's observation; return what became of it (`STEP_GOOD` …)."""
     numbers = job.numbers
@@ -150,13 +164,12 @@ def make_candidate(world: World) -> Callable[..., None]:
         moment_row = row if collects else 0
         if numbers[POLICY] == 0:
             arrange_one(job.parameters[row], sizes, numbers[HAS_BIAS] != 0, arranged)
-        count = 0.0
-        status = DONE
-        job.totals[row] = 0.0
+        count, summed, status = 0.0, 0.0, DONE
+        taken = job.taken
+        taken[slot] = 0
         for episode in range(numbers[EPISODES]):
             handle = begin(job, slot, row, episode, one, other)
-            for i in range(state.size):
-                state[i] = np.float32(0.0)
+            forget(state)
             total = 0.0
             steps = 0
             while steps < numbers[LIMIT]:
@@ -176,18 +189,20 @@ def make_candidate(world: World) -> Callable[..., None]:
                 action = action_of(outputs, job.bounds, numbers, job.action[slot])
                 reward, over, sound = advance(job, slot, one, handle, options, memory, observation, action)
                 steps += 1
-                job.steps[row] += 1  # at once, so that an error keeps the count
+                taken[slot] += 1  # at once, so that an error keeps the count
                 total += reward
                 if not sound:
                     status = BROKEN
                     break
                 if over:
                     break
-            job.totals[row] += total
+            summed += total
             if status == BROKEN:
                 break
         if collects:
             job.counts[moment_row] = count
+        job.totals[row] = summed
+        job.steps[row] = taken[slot]
         job.status[row] = status
 
     return candidate
@@ -210,8 +225,9 @@ def make_slot(candidate: Callable[..., None]) -> Callable[..., None]:
                     return
             job.current[slot] = row
             try:
-                candidate(job, slot, row, one, other)
+                candidate(job, slot * SPREAD, row, one, other)
             except Exception:
+                job.steps[row] = job.taken[slot * SPREAD]
                 job.status[row] = RAISED
             job.current[slot] = -1
 

@@ -14,7 +14,7 @@ from clipup.engines.compiled.task import Options, option_kinds
 
 _ARRAYS = {
     "stop": ("int64", 1), "following": ("int64", 1), "ready": ("int64", 1), "current": ("int64", 1),
-    "numbers": ("int64", 1),
+    "taken": ("int64", 1), "numbers": ("int64", 1),
     "parameters": ("float32", 2), "sizes": ("int64", 1), "mean": ("float64", 1), "scale": ("float64", 1),
     "bounds": ("float32", 2), "arranged": ("float32", 2), "values": ("float32", 3), "observation": ("float64", 2),
     "action": ("float32", 2), "memory": ("float64", 2), "state": ("float32", 2),

@@ -87,6 +87,10 @@ class ScoreFault(ClipUpError, RuntimeError):
     """A score function raised; the message names the candidate."""
 
 
+class PolicyFault(ClipUpError, RuntimeError):
+    """A policy of one's own raised, or broke its interface."""
+
+
 class FileFault(ClipUpError, ValueError):
     """A file is unreadable, damaged, or of a format newer than this version of clipup."""
 

@@ -30,6 +30,7 @@ EXAMPLES = """examples:
   clipup envs 'Humanoid*-v5' --json"""
 
 
+HEADER = ("environment", "observation", "action", "engine", "preset", "")
 FEW = 20
 """Up to this many environments are looked at closely."""
 PATIENCE = 2.0
@@ -48,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     from clipup.runs.presets import preset_for, presets
 
     ids = {entry.name: frozenset(entry.ids()) for entry in registry.ENTRIES}
-    known = frozenset().union(*ids.values())
+    known = {env for found in ids.values() for env in found}
     if not known:
         engines = " or ".join(entry.name for entry in registry.ENTRIES)
         raise MissingDependency.of(f"a simulator ({engines})", extra="train")
@@ -76,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     names = ("env", "observation", "action", "engine", "preset")
     cells = [(*(str(row[name] or "-") for name in names), str(row["refusal"] or "")) for row in shown]
-    say(table(("environment", "observation", "action", "engine", "preset", ""), cells))
+    say(table(HEADER, cells))
     for row in shown:
         if row["note"]:
             say(f"note: {row['note']}")
@@ -133,7 +134,7 @@ def describe(name: str, *, inspect: bool) -> dict[str, object]:
 def _oddities(name: str) -> str | None:
     engine = make_engine(Task(name), lanes=2, threads=1)
     try:
-        return "; ".join(engine.inspect()) or None
+        return "; ".join(engine.inspect().notes) or None
     finally:
         engine.close()
 

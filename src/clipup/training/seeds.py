@@ -19,7 +19,7 @@ from clipup.runs.records import read_records
 from clipup.runs.resolve import resolve
 from clipup.runs.rundir import RunDirectory
 from clipup.runs.seeds import SeedsDirectory, check_seeds
-from clipup.runs.trust import check_cluster, check_import
+from clipup.runs.trust import check_cluster, check_import, check_policy_import
 from clipup.training.api import check, with_changes
 from clipup.training.side_by_side import Schedule, ScheduleEnd, ScheduleProgress, SideRun
 
@@ -126,6 +126,8 @@ def train_seeds(
             "several seeds run in processes of their own, which get the name of an environment and no object; give "
             "its id, or module:Name"
         )
+    if not isinstance(settings.get("policy", ""), str):
+        raise InvalidArgument("several seeds run in processes of their own: give the name of a policy, module:Class")
     check_seeds(seeds)
     given: dict[str, object] = dict(settings) if env is None else {**settings, "env": env}
     if given.get("init") is not None:
@@ -174,6 +176,7 @@ def resume_seeds(
     given: Mapping[str, object] = dict(changes)
     config = with_changes(before, made, given, more_generations)
     check_import(config.env, named=imports, source=source, wrapper=config.wrapper)
+    check_policy_import(config.policy, named=imports, source=source)
     check_cluster(config.cluster, named="cluster" in given, source=source)
     with directory.claimed(config, seeds, new=False):
         return _advance(directory, set(given), watch, watch_seconds)

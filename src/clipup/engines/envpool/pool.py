@@ -254,6 +254,7 @@ class BarePool:
         pool = self._pool
         ended = pool.layout.done_index
         slots, arranged = np.arange(len(parameters), dtype=np.int32), actor.arrange(parameters)
+        state = actor.initial_state(len(parameters))
         pool.reset(slots)
         states = pool.receive()
         start, steps = time.perf_counter(), 0
@@ -262,7 +263,7 @@ class BarePool:
                 steps += len(slots) - int(
                     np.count_nonzero(states[ended])
                 )  # an environment that ended is reset: no step
-                pool.send(slots, actor.act(arranged, pool.layout.observed(states)))
+                pool.send(slots, actor.act(arranged, pool.layout.observed(states), state))
                 states = pool.receive()
         return steps / elapsed
 

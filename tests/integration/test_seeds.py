@@ -132,7 +132,7 @@ def test_a_table_with_median_and_quartiles_ends_it_and_more_generations_go_on_wi
     ("words", "said"),
     [
         (["NoSuchThing-v0"], "NoSuchThing"),
-        (["Pendulum-v1", "--policy", "convolution"], "got 'convolution'"),
+        (["Pendulum-v1", "--policy", "convolution"], "'convolution'"),
         (["Pendulum-v1", "--stop", "solved"], "--target-score"),
         (["Pendulum-v1", "--init", "nothing.safetensors"], "nothing.safetensors"),
         (["Pendulum-v1", "--seed", str(2**63 - 1)], "2**63"),

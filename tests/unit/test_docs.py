@@ -6,6 +6,7 @@ import functools
 import json
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from clipup.cli import main
 from clipup.searches import SEARCHES
 
 ROOT = Path(__file__).parents[2]
-PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/tutorials/*.*")]
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 
@@ -50,6 +51,31 @@ def test_every_page_is_linked_from_the_readme() -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
     moved = {"rollouts.md"}
     assert all(f"](docs/{page.name})" in readme for page in ROOT.glob("docs/*.md") if page.name not in moved)
+
+
+def test_every_promise_of_the_readme_is_linked_to_a_test_that_exists() -> None:
+    table = (ROOT / "README.md").read_text("utf-8").partition("## What it promises")[2].partition("\n## ")[0]
+    promises = [line for line in table.splitlines() if line.startswith("| **")]
+    assert len(promises) >= 10
+    for line in promises:
+        tests = re.findall(r"\[`(test_\w+)`\]\((tests/[\w/]+\.py)\)", line)
+        assert tests, line
+        for name, file in tests:
+            assert f"def {name}(" in (ROOT / file).read_text("utf-8"), f"{file} has no {name}"
+
+
+def test_the_readme_says_what_every_extra_brings() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    table = (ROOT / "README.md").read_text("utf-8").partition("## Extras")[2].partition("\n## ")[0]
+    named = {name for line in table.splitlines() for name in re.findall(r"`([\w]+)`", line.split(" | ")[0])}
+    assert named == set(extras)
+
+
+def test_the_score_of_the_humanoid_is_that_of_its_evaluation() -> None:
+    found = json.loads((ROOT / "results/evaluations/humanoid-v4-small-population.json").read_text())
+    shown = f"{found['mean']:.0f} ± {found['standard_error']:.0f} over {found['episodes']}"
+    for page in ("README.md", "docs/index.md"):
+        assert shown in " ".join((ROOT / page).read_text("utf-8").split()), page
 
 
 def test_the_example_of_the_readme_finds_the_optimum(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,6 @@ a job once, and then runs ranges of the job's indices. The result of an index de
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
@@ -14,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clipup.engines import Engine, EngineDescription, Outcomes, Rollout, Task, make_engine
+from clipup.engines.inspection import Inspection
 from clipup.engines.protocol import DEFAULT_LANES
+from clipup.executors.fingerprint import Fingerprint, act_digest
 from clipup.policies import PolicyNetwork, Statistics
 from clipup.policies.named import for_workers, make_policy
 from clipup.policies.stepping import prepare
@@ -50,14 +51,14 @@ class WorkerDescription:
 
     engine: EngineDescription
     network: PolicyNetwork
-    arithmetic: str = ""
-    """A digest of what the network computes from fixed numbers: another processor may round differently."""
+    fingerprint: Fingerprint = field(default_factory=Fingerprint)
+    """What it computes from fixed numbers: another processor may round differently."""
     notes: tuple[str, ...] = ()
-    """What is odd about the task, one sentence each."""
+    """What is odd about the task and the workers, one sentence each."""
 
-    def computes_like(self, other: WorkerDescription) -> bool:
-        """Return whether both compute the same: all but the notes and the engine's reason is equal."""
-        return replace(self, engine=replace(self.engine, reason=other.engine.reason), notes=other.notes) == other
+    def runs_like(self, other: WorkerDescription) -> bool:
+        """Return whether both run the same network in the same engine; its reason may differ."""
+        return self.network == other.network and replace(self.engine, reason="") == replace(other.engine, reason="")
 
 
 class Worker:
@@ -76,8 +77,9 @@ class Worker:
         self.network = make_policy(setup.policy, engine.observation_size, engine.actions.size)
         prepare(self.network)
         # An environment may hang, and nothing ends a worker that is not ready: where that is feared, it is left out.
-        notes = () if setup.timed else self._training.inspect()
-        self.description = WorkerDescription(engine, self.network, arithmetic(self.network), notes)
+        found = Inspection() if setup.timed else self._training.inspect()
+        fingerprint = Fingerprint(act_digest(self.network, engine.actions), found.digest)
+        self.description = WorkerDescription(engine, self.network, fingerprint, found.notes)
         if setup.timed:
             self._evaluation = self._make_evaluation()
 
@@ -210,22 +212,6 @@ class BlockSums:
     def continues(self, earlier: object) -> bool:
         """Return whether it is the same job."""
         return self is earlier
-
-
-def arithmetic(network: PolicyNetwork) -> str:
-    """Return a digest of the network's outputs for fixed parameters and observations, in two steps if it remembers.
-
-    Workers whose digests differ would compute other bits for the same candidate, so they are not mixed.
-    """
-    random = np.random.Generator(np.random.Philox(1))
-    observations = random.standard_normal((4, network.observation_size), dtype=np.float32)
-    parameters = random.standard_normal((4, network.parameter_count), dtype=np.float32)
-    arranged, state = network.arrange(parameters), np.zeros((4, network.state_size), np.float32)
-    digest = hashlib.sha256()
-    with np.errstate(all="ignore"):
-        for _ in range(2 if network.state_size else 1):
-            digest.update(network.step(arranged, state, observations).tobytes())
-    return digest.hexdigest()[:16]
 
 
 def _bits(statistics: Statistics | None) -> tuple[bytes, bytes] | None:

@@ -160,6 +160,9 @@ class RunConfig:
         5.0, "execution", "write a checkpoint when the last one is this old; 0: after every generation", at_least=0
     )
     keep_checkpoints: int = _setting(3, "execution", "how many checkpoints to keep", at_least=1)
+    mixed_arithmetic: bool = _setting(
+        False, "execution", "accept processors that round differently; the run then cannot be repeated exactly"
+    )
     tensorboard: bool = _setting(False, "execution", "also write TensorBoard events into the run directory")
     wandb: str | None = _setting(None, "execution", "also log to this Weights & Biases project")
     mlflow: str | None = _setting(None, "execution", "also log to this MLflow experiment")

@@ -26,6 +26,7 @@ class RunChanges(TypedDict, total=False):
     episode_timeout: float | None
     checkpoint_seconds: float
     keep_checkpoints: int
+    mixed_arithmetic: bool
     tensorboard: bool
     wandb: str | None
     mlflow: str | None

@@ -46,9 +46,9 @@ class Status:
     actions: str = ""
     """The kind of the actions: discrete or box."""
     warning: str = ""
-    """What is odd about the environment."""
+    """What is odd about the environment, and about workers that round differently."""
     arithmetic_changed_at: int = 0
-    """The generation up to which another version of clipup computed with other roundings; 0 if none did."""
+    """The generation up to which another machine or version of clipup computed with other roundings; 0 if none did."""
 
 
 class RunDirectory:

@@ -319,10 +319,7 @@ def proceed(
 
     def store() -> Storage:
         directory.open()
-        storage = DirectoryStorage(directory, config, _warner(trackers))
-        if config != before:
-            directory.write_config(config)
-        return storage
+        return DirectoryStorage(directory, config, _warner(trackers), changed=config != before)
 
     engine = engine_of(directory, make_task(config, maker))
     return _run(config, directory, store, trackers, maker, typed, callbacks, engine, policy)
@@ -362,6 +359,7 @@ def _run(
         workers=trusted.workers,
         cluster=config.cluster,
         episode_timeout=config.episode_timeout,
+        mixed_arithmetic=config.mixed_arithmetic,
     )
     # Every mistake in the configuration is found before anything is written.
     with Interruption() as interruption:  # until everything is closed: a late signal must not disturb that

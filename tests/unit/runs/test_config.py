@@ -32,6 +32,7 @@ def test_the_typed_keywords_are_the_fields_of_the_configuration_with_their_types
     assert {
         *("generations", "total_interactions", "time_limit", "target_score", "stop", "patience"),
         *("workers", "cluster", "episode_timeout", "checkpoint_seconds", "keep_checkpoints"),
+        "mixed_arithmetic",
         *("tensorboard", "wandb", "mlflow"),
     } == CHANGEABLE
 

@@ -12,6 +12,7 @@ from clipup.compilation.random import STATE_WORDS
 from clipup.engines.compiled import NAME, episode, simulators, words
 from clipup.engines.compiled.episode import Job
 from clipup.engines.compiled.task import CompiledTask, MujocoTask
+from clipup.engines.inspection import SEEDS, STEPS, Inspection, digest_of
 from clipup.engines.outcomes import Failure, Outcomes
 from clipup.engines.protocol import Engine, EngineDescription, library_version, registered_score
 from clipup.engines.rollout import Rollout, takes_rollout
@@ -65,6 +66,18 @@ class CompiledEngine(Engine):
     def close(self) -> None:
         """End the threads and free their simulators; the next evaluation makes new ones."""
         self._simulators.close()
+
+    def inspect(self) -> Inspection:
+        """Run the first steps of a few episodes; see `Engine.inspect`. The seed always decides where they start."""
+        network = Network(self.observation_size, self.actions.size)
+        random = np.random.Generator(np.random.Philox(1))
+        parameters = 0.1 * random.standard_normal((len(SEEDS), network.parameter_count), dtype=np.float32)
+        job = self._job(Rollout(network, parameters, seed=SEEDS[0], generation=0, collect_moments=True))
+        job.numbers[episode.LIMIT] = min(STEPS, self._limit)
+        failures = self._simulators.run(job)
+        if failures:
+            return Inspection()  # they belong to the candidates that meet them
+        return Inspection((), digest_of([job.totals, job.steps, job.moment_mean, job.moment_m2]))
 
     @takes_rollout
     def evaluate(self, rollout: Rollout) -> Outcomes:

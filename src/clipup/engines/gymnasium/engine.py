@@ -21,7 +21,7 @@ from clipup.engines.gymnasium.environment import (
     own_step_limit,
     solved_score,
 )
-from clipup.engines.inspection import LONGEST, SEEDS, STEPS, endless, notes_about
+from clipup.engines.inspection import LONGEST, SEEDS, STEPS, Inspection, compared, endless
 from clipup.engines.outcomes import Failure, Outcomes
 from clipup.engines.protocol import Engine, EngineDescription, library_version
 from clipup.engines.rollout import Rollout, takes_rollout
@@ -67,7 +67,7 @@ class GymnasiumEngine(Engine):
         if environment is not None:
             environment.close()
 
-    def inspect(self) -> tuple[str, ...]:
+    def inspect(self) -> Inspection:
         """Compare the starts of a few seeds; see `Engine.inspect`."""
         if self._environment is None:
             self._environment = make_ready(self.task)
@@ -79,10 +79,10 @@ class GymnasiumEngine(Engine):
             ended = self._limit is not None or _ends(environment, action)
         except Exception:
             self._abandon()
-            return ()  # the failures of an environment belong to the candidates that meet them
+            return Inspection()  # the failures of an environment belong to the candidates that meet them
         if not ended:
             raise endless(self.task.label)
-        return notes_about(self.task.label, starts, again)
+        return compared(self.task.label, starts, again)
 
     def _start(self, environment: Any, action: Any, seed: int) -> list[NDArray[Any]]:
         observation, _ = environment.reset(seed=seed)

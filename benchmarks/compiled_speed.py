@@ -53,18 +53,25 @@ CASES = [
     Case("CartPole-v1", "linear", 200, 0.05, False),
     Case("Pendulum-v1", "linear", 200, 0.05, False),
 ]
+UNSEEN_STDEV = 1e6
+LATE_POPULATIONS = {"Humanoid-v4": 40, "Walker2d-v4": 100}  # an episode then has a thousand steps
 SIMULATED = ("CartPole-v1", "Pendulum-v1")  # no physics engine, so no bare physics either
 
 
 def without_dead_inputs(start: Start, outputs: int) -> Start:
-    """Return the linear policy with zero weights where an observation never varied."""
+    """Return the linear policy with zero weights where an observation never varied.
+
+    Their statistics get a large standard deviation: the search disturbs these weights too.
+    """
     if start.mean is None or start.stdev is None:
         return start
     center = np.array(start.center, np.float32)
     inputs = len(start.mean)
     weights = center[: inputs * outputs].reshape(outputs, inputs)
-    weights[:, (np.array(start.mean) == 0.0) & (np.array(start.stdev) <= 0.1)] = 0.0
-    return dataclasses.replace(start, center=center.tolist())
+    dead = (np.array(start.mean) == 0.0) & (np.array(start.stdev) <= 0.1)
+    weights[:, dead] = 0.0
+    stdev = np.where(dead, UNSEEN_STDEV, start.stdev)
+    return dataclasses.replace(start, center=center.tolist(), stdev=stdev.tolist())
 
 
 def contest(case: Case, late: Start | None, engine: str, threads: int | None = None) -> Any:
@@ -145,6 +152,7 @@ def measure(case: Case, late: Start | None, python: str | None, seconds: float, 
     try:
         for repeat in range(repeats + 1):
             turn = {"compiled": compiled.ours(seconds)}
+            turn["steps of an episode"] = compiled.steps_of_an_episode
             if case.env not in SIMULATED:
                 turn["bare physics"] = compiled.simulator(seconds)
             turn["envpool"] = envpool.ours(seconds)
@@ -156,6 +164,7 @@ def measure(case: Case, late: Start | None, python: str | None, seconds: float, 
             turn["two runs"] = sum(process.end() for process in single)
             if rival is not None:
                 turn["evotorch"] = rival.speed(seconds)
+                turn["steps of an episode, evotorch"] = rival.steps_of_an_episode
             if repeat:  # the first warms up
                 rounds.append(turn)
             print(f"  {case.env}", *(f"{name} {value:.0f}" for name, value in turn.items()), flush=True)
@@ -164,12 +173,31 @@ def measure(case: Case, late: Start | None, python: str | None, seconds: float, 
             if part is not None:
                 part.close()
     found: dict[str, Any] = {name: statistics.median(turn[name] for turn in rounds) for name in rounds[0]}
-    for name in rounds[0].keys() - {"compiled"}:
+    for name in [name for name in rounds[0] if name != "compiled" and not name.startswith("steps")]:
         ratios = sorted(turn["compiled"] / turn[name] for turn in rounds)
         found[f"over {name}"] = statistics.median(ratios)
         found[f"over {name}, spread"] = [ratios[0], ratios[-1]]
     found["two runs over one"] = statistics.median(turn["two runs"] / turn["one thread"] for turn in rounds)
     return {**found, "rounds": rounds}
+
+
+def table(results: dict[str, Any]) -> list[str]:
+    """Return the lines of the table in docs/engines.md."""
+    lines = [
+        "| | over our EnvPool engine | over EvoTorch | of bare physics | two threads over one (two runs) |",
+        "|---|---|---|---|---|",
+    ]
+    for env, phases in results["tasks"].items():
+        for phase, found in phases.items():
+            columns = ("over envpool", "over evotorch", "over bare physics")
+            cells = [
+                f"{found[name]:.{2 if found[name] < 10 else 0}f} ({target:g})" if name in found and target else ""
+                for name, target in zip(columns, results["targets"][env], strict=True)
+            ]
+            cells.append(f"{found['over one thread']:.2f} ({found['two runs over one']:.2f})")
+            words = "first generations" if phase == "first" else "with a good policy"
+            lines.append(f"| {env}, {words} | {' | '.join(cells)} |".replace("|  |", "| |"))
+    return lines
 
 
 def main() -> None:
@@ -180,12 +208,15 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=6.0)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--output", type=Path, default=RESULT)
-    parser.add_argument("--serve-rival", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--table", action="store_true", help="print the committed result as a table, measure nothing")
     parser.add_argument("--serve-one-thread", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.serve_one_thread:
         config = json.loads(sys.stdin.readline())
         serve_one_thread(Case(**config["case"]), Start(**config["late"]) if config["late"] else None)
+        return
+    if arguments.table:
+        print("\n".join(table(json.loads(arguments.output.read_text()))))
         return
     commit = subprocess.run(
         ["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True, cwd=Path(__file__).parent
@@ -209,7 +240,9 @@ def main() -> None:
             starts["late"] = without_dead_inputs(policy, outputs[case.env])
         for phase, start in starts.items():
             load = os.getloadavg()[0]
-            found = measure(case, start, arguments.rival_python, arguments.seconds, arguments.repeats)
+            size = case.population_size if start is None else LATE_POPULATIONS[case.env]
+            measured = dataclasses.replace(case, population_size=size)
+            found = measure(measured, start, arguments.rival_python, arguments.seconds, arguments.repeats)
             results["tasks"].setdefault(case.env, {})[phase] = {**found, "load before": load, **conditions}
             ratios = {name: value for name, value in found.items() if name.startswith("over") and "spread" not in name}
             print(f"{case.env}, {phase}:", *(f"{name} {value:.2f}" for name, value in ratios.items()), flush=True)

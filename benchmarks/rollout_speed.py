@@ -148,12 +148,14 @@ def serve_rival(case: Case, late: Start | None) -> None:
         seconds = float(line)
         searcher = make()
         before = problem.status["total_interaction_count"]
-        begin = time.perf_counter()
+        begin, generations = time.perf_counter(), 0
         while time.perf_counter() - begin < seconds:
             searcher.step()
+            generations += 1
         elapsed = time.perf_counter() - begin
         steps = int(problem.status["total_interaction_count"] - before)
-        print(json.dumps({"steps": steps, "seconds": elapsed}), flush=True)
+        length = steps / (generations * case.population_size)
+        print(json.dumps({"steps": steps, "seconds": elapsed, "steps of an episode": length}), flush=True)
     problem.kill_actors()
 
 
@@ -165,7 +167,7 @@ def rival_statistics(late: Start) -> Any:
 
     mean, stdev = torch.tensor(late.mean), torch.tensor(late.stdev)
     norm = RunningNorm(shape=len(mean), dtype="float32")
-    norm._count = 100_000
+    norm._count = 10_000_000  # as clipup.training.bench
     norm._sum, norm._sum_of_squares = norm._count * mean, norm._count * (stdev**2 + mean**2)
     statistics = RunningStat()
     statistics._rn = norm
@@ -205,6 +207,7 @@ class Rival:
         """Return steps per second over at least `seconds`."""
         self._write(str(seconds))
         answer = self._read()
+        self.steps_of_an_episode = answer["steps of an episode"]
         return answer["steps"] / answer["seconds"]
 
     def close(self) -> None:

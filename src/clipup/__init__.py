@@ -3,34 +3,33 @@
 import importlib
 from typing import TYPE_CHECKING
 
-from clipup.errors import ClipUpError
-from clipup.optimizers import Adam, ClipUp, GradientAscent, HeavyBall, Optimizer
-from clipup.searches import (
-    ARS,
-    CMAES,
-    PGPE,
-    SNES,
-    XNES,
-    Batch,
-    Bounds,
-    CrossEntropy,
-    GenerationSummary,
-    InPlaceES,
-    OpenAIES,
-    OptimizationResult,
-    Search,
-    SepCMAES,
-    candidates,
-    centered_rank,
-    maximize,
-    minimize,
-)
-
 if TYPE_CHECKING:
     from clipup.engines.compiled.task import ArrayTask, MujocoTask
+    from clipup.errors import ClipUpError
     from clipup.evaluation.evaluate import evaluate
     from clipup.evaluation.video import record
     from clipup.export.policy import load_policy
+    from clipup.optimizers import Adam, ClipUp, GradientAscent, HeavyBall, Optimizer
+    from clipup.searches import (
+        ARS,
+        CMAES,
+        PGPE,
+        SNES,
+        XNES,
+        Batch,
+        Bounds,
+        CrossEntropy,
+        GenerationSummary,
+        InPlaceES,
+        OpenAIES,
+        OptimizationResult,
+        Search,
+        SepCMAES,
+        candidates,
+        centered_rank,
+        maximize,
+        minimize,
+    )
     from clipup.training.api import TrainingResult, resume, train
 
 __version__ = "0.1.0"
@@ -70,20 +69,24 @@ __all__ = [
     "train",
 ]
 
-# The parts that know environments and files are imported at first use, so that `import clipup` needs numpy alone.
-_LATER = {
-    "ArrayTask": "clipup.engines.compiled.task",
-    "MujocoTask": "clipup.engines.compiled.task",
-    "TrainingResult": "clipup.training.api",
-    "evaluate": "clipup.evaluation.evaluate",
-    "load_policy": "clipup.export.policy",
-    "record": "clipup.evaluation.video",
-    "resume": "clipup.training.api",
-    "train": "clipup.training.api",
-}
+# Every name is imported at first use: `clipup --help` then needs no numpy, and the searches no environments or files.
+_MODULES = {
+    "clipup.engines.compiled.task": ("ArrayTask", "MujocoTask"),
+    "clipup.errors": ("ClipUpError",),
+    "clipup.evaluation.evaluate": ("evaluate",),
+    "clipup.evaluation.video": ("record",),
+    "clipup.export.policy": ("load_policy",),
+    "clipup.optimizers": ("Adam", "ClipUp", "GradientAscent", "HeavyBall", "Optimizer"),
+    "clipup.searches": (
+        "ARS", "CMAES", "PGPE", "SNES", "XNES", "Batch", "Bounds", "CrossEntropy", "GenerationSummary", "InPlaceES",
+        "OpenAIES", "OptimizationResult", "Search", "SepCMAES", "candidates", "centered_rank", "maximize", "minimize",
+    ),
+    "clipup.training.api": ("TrainingResult", "resume", "train"),
+}  # fmt: skip
+_PLACES = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
-    if name not in _LATER:
+    if name not in _PLACES:
         raise AttributeError(f"module 'clipup' has no attribute {name!r}")
-    return getattr(importlib.import_module(_LATER[name]), name)
+    return getattr(importlib.import_module(_PLACES[name]), name)

@@ -21,7 +21,7 @@ WHOLE_DIGITS = 20
 
 
 @dataclass(frozen=True)
-class Bounds:
+class FileLimits:
     """What a file of some kind may hold at most."""
 
     size: int
@@ -32,49 +32,51 @@ class Bounds:
     """Values, those in lists and tables included."""
 
 
-STATUS = Bounds(size=64 * 1024, depth=2, count=100)
-LINE = Bounds(size=64 * 1024, depth=6, count=1000)
+STATUS = FileLimits(size=64 * 1024, depth=2, count=100)
+LINE = FileLimits(size=64 * 1024, depth=6, count=1000)
 """One line of records, of a clock or of a journal."""
-CONFIG = Bounds(size=64 * 1024, depth=4, count=2000)
-WORDS = Bounds(size=1024 * 1024, depth=6, count=10_000)
+CONFIG = FileLimits(size=64 * 1024, depth=4, count=2000)
+WORDS = FileLimits(size=1024 * 1024, depth=6, count=10_000)
 """JSON inside the metadata of a tensor file."""
-HEADER = Bounds(size=16 * 1024 * 1024, depth=4, count=200_000)
-RESULTS = Bounds(size=64 * 1024 * 1024, depth=8, count=5_000_000)
+HEADER = FileLimits(size=16 * 1024 * 1024, depth=4, count=200_000)
+RESULTS = FileLimits(size=64 * 1024 * 1024, depth=8, count=5_000_000)
 
 
-def decode_json(data: bytes | str, source: str, bounds: Bounds, *, repeated_names: bool = True) -> object:
+def decode_json(data: bytes | str, source: str, limits: FileLimits, *, repeated_names: bool = True) -> object:
     """Return the value that `data` spells, or FileFault in one line that begins with `source`.
 
     Without `repeated_names`, an object that has a name twice is an error.
     """
-    if len(data) > bounds.size:
-        raise FileFault(f"{source}: longer than {bounds.size} bytes; the file is damaged")
+    if len(data) > limits.size:
+        raise FileFault(f"{source}: longer than {limits.size} bytes; the file is damaged")
     hook = None if repeated_names else _distinct
     try:
         value: object = json.loads(data, parse_int=_whole, object_pairs_hook=hook)
     except (ValueError, RecursionError) as error:
         raise FileFault(f"{source}: not valid JSON ({_short(error)})") from error
-    return _measured(value, source, bounds)
+    return _measured(value, source, limits)
 
 
-def decode_object(data: bytes | str, source: str, bounds: Bounds, *, repeated_names: bool = True) -> dict[str, object]:
+def decode_object(
+    data: bytes | str, source: str, limits: FileLimits, *, repeated_names: bool = True
+) -> dict[str, object]:
     """Return the object that `data` spells, or FileFault; see `decode_json`."""
-    value = decode_json(data, source, bounds, repeated_names=repeated_names)
+    value = decode_json(data, source, limits, repeated_names=repeated_names)
     if not isinstance(value, dict):
         raise FileFault(f"{source}: not a JSON object")
     return cast("dict[str, object]", value)
 
 
-def decode_toml(data: bytes | str, source: str, bounds: Bounds = CONFIG) -> dict[str, object]:
+def decode_toml(data: bytes | str, source: str, limits: FileLimits = CONFIG) -> dict[str, object]:
     """Return the tables that `data` spells, or FileFault in one line that begins with `source`."""
-    if len(data) > bounds.size:
-        raise FileFault(f"{source}: larger than {bounds.size} bytes; this is not a configuration")
+    if len(data) > limits.size:
+        raise FileFault(f"{source}: larger than {limits.size} bytes; this is not a configuration")
     try:
         text = data.decode("utf-8") if isinstance(data, bytes) else data
         values = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise FileFault(f"{source}: not valid TOML: {_short(error)}") from error
-    _measured(values, source, bounds)
+    _measured(values, source, limits)
     return values
 
 
@@ -82,17 +84,17 @@ def _whole(text: str) -> int | float:
     return int(text) if len(text.lstrip("-")) <= WHOLE_DIGITS else float(text)
 
 
-def _measured(value: object, source: str, bounds: Bounds) -> object:
-    """Return `value` if it is within its bounds, or raise FileFault."""
+def _measured(value: object, source: str, limits: FileLimits) -> object:
+    """Return `value` if it is within its limits, or raise FileFault."""
     level: list[object] = [value]
     count = depth = 0
     while level:
         count += len(level)
         depth += 1
-        if count > bounds.count:
-            raise FileFault(f"{source}: more than {bounds.count} values in it")
-        if depth > bounds.depth + 1:
-            raise FileFault(f"{source}: nested more than {bounds.depth} deep")
+        if count > limits.count:
+            raise FileFault(f"{source}: more than {limits.count} values in it")
+        if depth > limits.depth + 1:
+            raise FileFault(f"{source}: nested more than {limits.depth} deep")
         below: list[object] = []
         for item in level:
             if isinstance(item, dict):

@@ -121,11 +121,11 @@ def test_other_further_settings_in_the_same_directory_build_on_its_trials(
     folder = shutil.copytree(finished, tmp_path / "also")
     scanned = {path.name for path in (folder / "trials").iterdir()}
     for name in ("radius_factor", "step_ratio"):
-        answer = tune(folder, capsys, "--also", name, "--budget", "7")
-        assert answer["runs_worth"] <= 7
+        answer = tune(folder, capsys, "--also", name, "--budget", "9")
+        assert answer["runs_worth"] <= 9
         new = {path.name for path in (folder / "trials").iterdir()} - scanned
         assert any(name in trial for trial in new)
-    assert tune(folder, capsys, "--also", "step_ratio", "--budget", "7") == answer
+    assert tune(folder, capsys, "--also", "step_ratio", "--budget", "9") == answer
 
 
 def test_a_directory_of_other_settings_is_refused(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -136,7 +136,7 @@ def test_a_directory_of_other_settings_is_refused(finished: Path, capsys: pytest
 def test_further_settings_are_tuned_only_when_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tune", ENV, *FLAGS, "--also", "momentum", "--run", str(tmp_path / "no")]) == 2
     assert "only radius_factor and step_ratio can be tuned" in capsys.readouterr().err
-    answer = tune(tmp_path / "also", capsys, "--also", "radius_factor", "--budget", "7")
+    answer = tune(tmp_path / "also", capsys, "--also", "radius_factor", "--budget", "9")
     names = {name for standing in answer["standings"] for name in standing}
     assert "max_speed" in names
     assert any("radius_factor" in path.name for path in (tmp_path / "also" / "trials").iterdir())

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clipup.decoding import CONFIG, LINE, STATUS, WORDS, Bounds, decode_json, decode_object, decode_toml
+from clipup.decoding import CONFIG, LINE, STATUS, WORDS, FileLimits, decode_json, decode_object, decode_toml
 from clipup.errors import FileFault, printable
 
 BAD_JSON = [
@@ -37,7 +37,7 @@ def test_what_is_within_its_bounds_is_decoded_as_python_does(value: object) -> N
     import json
 
     try:
-        assert decode_json(json.dumps(value), "x", Bounds(size=10**6, depth=8)) == value
+        assert decode_json(json.dumps(value), "x", FileLimits(size=10**6, depth=8)) == value
     except FileFault as fault:
         assert "deep" in str(fault)
 

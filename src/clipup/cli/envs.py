@@ -28,6 +28,7 @@ EXAMPLES = """examples:
   clipup envs 'Humanoid*-v5' --json"""
 
 
+HEADER = ("environment", "observation", "action", "engine", "preset", "")
 FEW, MANY = 20, 200
 """Up to FEW environments are looked at closely. Beyond MANY, that it takes a while is said first."""
 
@@ -70,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     names = ("env", "observation", "action", "engine", "preset")
     cells = [(*(str(row[name] or "-") for name in names), str(row["refusal"] or "")) for row in shown]
-    say(table(("environment", "observation", "action", "engine", "preset", ""), cells))
+    say(table(HEADER, cells))
     for row in shown:
         if row["note"]:
             say(f"note: {row['note']}")

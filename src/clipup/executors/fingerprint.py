@@ -56,8 +56,10 @@ def act_digest(network: PolicyNetwork, actions: Actions) -> str:
         # Machine code gives the same bits (tests/unit/policies), and loading it would take longer than all of this.
         endless = np.full(actions.size, np.inf, np.float32)
         actor = Actor(network, statistics, Actions.box(-endless, endless), compiled=False)
-        outputs = actor.act(actor.arrange(parameters), observations)
-        digest.update(outputs.tobytes() + actions.apply(outputs).tobytes())
+        arranged, state = actor.arrange(parameters), actor.initial_state(_ROWS)
+        for _ in range(2 if network.state_size else 1):
+            outputs = actor.act(arranged, observations, state)
+            digest.update(outputs.tobytes() + actions.apply(outputs).tobytes())
         for count in (1.0, 2.0, 3.0):
             observe_rows(observations / count, np.full((_ROWS, 1), count), moments.mean, moments.m2)
     digest.update(moments.mean.tobytes() + moments.m2.tobytes())

@@ -16,7 +16,9 @@ from clipup.engines import Engine, EngineDescription, Outcomes, Rollout, Task, m
 from clipup.engines.inspection import Inspection
 from clipup.engines.protocol import DEFAULT_LANES
 from clipup.executors.fingerprint import Fingerprint, act_digest
-from clipup.policies import Network, Statistics
+from clipup.policies import PolicyNetwork, Statistics
+from clipup.policies.named import for_workers, make_policy
+from clipup.policies.stepping import prepare
 from clipup.searches.protocol import Batch, BlockSum, FloatArray
 
 ConsecutiveSums = list[tuple[NDArray[np.float64], ...]]
@@ -31,7 +33,8 @@ class Setup:
     """What a worker is made for. It stays the same as long as the worker lives."""
 
     task: Task
-    policy: str
+    policy: object
+    """As `clipup.policies.named.make_policy` takes it."""
     collect_moments: bool
     lanes: int = DEFAULT_LANES
     timed: bool = False
@@ -39,7 +42,7 @@ class Setup:
 
     def for_workers(self) -> Setup:
         """Return what another process needs, which may be in another directory."""
-        return replace(self, task=self.task.for_workers())
+        return replace(self, task=self.task.for_workers(), policy=for_workers(self.policy))
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class WorkerDescription:
     """What a worker says of itself when it is ready."""
 
     engine: EngineDescription
-    network: Network
+    network: PolicyNetwork
     fingerprint: Fingerprint = field(default_factory=Fingerprint)
     """What it computes from fixed numbers: another processor may round differently."""
     notes: tuple[str, ...] = ()
@@ -71,7 +74,8 @@ class Worker:
         self._evaluation: Engine | None = None
         engine = self._training.description
         self.collect_moments = setup.collect_moments
-        self.network = Network.parse(setup.policy, engine.observation_size, engine.actions.size)
+        self.network = make_policy(setup.policy, engine.observation_size, engine.actions.size)
+        prepare(self.network)
         # An environment may hang, and nothing ends a worker that is not ready: where that is feared, it is left out.
         found = Inspection() if setup.timed else self._training.inspect()
         fingerprint = Fingerprint(act_digest(self.network, engine.actions), found.digest)

@@ -20,7 +20,7 @@ _logger = logging.getLogger("clipup")
 
 def make_executor(
     task: Task,
-    policy: str,
+    policy: object,
     *,
     collect_moments: bool,
     lanes: int = DEFAULT_LANES,

@@ -44,7 +44,7 @@ class RunSettings(RunChanges, total=False):
     episode_seeds: str
     rescale_actions: bool
     lanes: int
-    policy: str
+    policy: str | object
     normalize: bool
     search: str
     max_speed: float

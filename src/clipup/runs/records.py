@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Generic, TypeVar, cast
 
-from clipup.decoding import LINE, Bounds, decode_json, decode_object
+from clipup.decoding import LINE, FileLimits, decode_json, decode_object
 from clipup.errors import FileFault, reason
 from clipup.files import Directory
 
@@ -28,7 +28,7 @@ FILE_LIMIT = 512 * 1024 * 1024
 BAD_LIMIT = 10_000
 """Damaged lines after which a file is not read any further: each takes time, and a short one takes two bytes."""
 _PIECE = 256 * 1024
-_PIECE_BOUNDS = Bounds(size=_PIECE + LINE_LIMIT, depth=2, count=_PIECE)
+_PIECE_LIMITS = FileLimits(size=_PIECE + LINE_LIMIT, depth=2, count=_PIECE)
 LARGEST = 1e300
 """Numbers beyond this count as unknown: sums and differences of them would not be finite."""
 
@@ -290,7 +290,7 @@ def _decode_at_once(lines: list[bytes], kind: type[_R]) -> list[_R] | None:
         return None  # deeper than a line of ours
     found: list[_R] = []
     try:
-        rows = cast("list[dict[str, float | None]]", decode_json(joined, "lines", _PIECE_BOUNDS))
+        rows = cast("list[dict[str, float | None]]", decode_json(joined, "lines", _PIECE_LIMITS))
         if len(rows) != len(lines):
             return None
         for row in rows:

@@ -34,8 +34,8 @@ _DIRECTIONS = 0x636C6970_75700001
 SEED_LIMIT = 2**64
 _INDEX_LIMIT = 2**63
 
-# A thread pays for its start from about 20 ms of drawing on; beyond a few threads, memory is the limit.
-_NORMALS_PER_THREAD = 2_000_000
+# A thread pays for its start from about 2 ms of drawing on. Beyond a few threads, memory is the limit.
+_NORMALS_PER_THREAD = 250_000
 _THREADS_MAX = 8
 
 

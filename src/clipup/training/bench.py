@@ -19,14 +19,15 @@ import numpy as np
 from clipup.engines import Rollout, Task, registry
 from clipup.engines.protocol import DEFAULT_LANES
 from clipup.errors import InvalidArgument
-from clipup.policies import Moments, Network, Normalizer, Statistics
+from clipup.policies import Moments, Normalizer, Statistics
 from clipup.policies.act import Actor
+from clipup.policies.named import make_policy
 from clipup.processors import available_threads
 from clipup.runs.config import RunConfig
 from clipup.searches import Search
 from clipup.training.setup import make_search
 
-KNOWN_OBSERVATIONS = 100_000
+KNOWN_OBSERVATIONS = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,9 @@ class Speed:
 class Contest:
     """The simulator alone and whole generations of training, to be measured in turns.
 
-    The arguments are those of training. `network` is as `Network.parse` takes it. `lanes` defaults to the population
-    size, at most `DEFAULT_LANES`. `search` makes another search than the usual one, for this many parameters.
+    The arguments are those of training. `network` is as `clipup.policies.named.make_policy` takes it. `lanes` defaults
+    to the population size, at most `DEFAULT_LANES`. `search` makes another search than the usual one, for this many
+    parameters.
     Normalization starts from `statistics`, which count as `KNOWN_OBSERVATIONS` observations.
     """
 
@@ -60,7 +62,7 @@ class Contest:
         self,
         task: Task,
         *,
-        network: str = "linear-bias",
+        network: object = "linear-bias",
         population_size: int = 200,
         lanes: int | None = None,
         threads: int | None = None,
@@ -74,12 +76,13 @@ class Contest:
         self.population_size = population_size
         self._engine = registry.make_engine(task, lanes=self.lanes, threads=self.threads)
         self.engine = self._engine.description
-        self.network = Network.parse(network, self.engine.observation_size, self.engine.actions.size)
+        self.network = make_policy(network, self.engine.observation_size, self.engine.actions.size)
         own = RunConfig(env=self.label, population=population_size, max_speed=0.15, seed=1)
         self._make_search = search or partial(make_search, own)
         self._normalize = normalize
         self._known = self._statistics = statistics
         self.interactions = 0
+        self.steps_of_an_episode = math.nan
         # Keeps counting when the search starts again, as in a long run: pools last for many generations.
         self._generations = 0
         self._rows = (
@@ -106,9 +109,11 @@ class Contest:
     def ours(self, seconds: float) -> float:
         """Return training's steps per second, over whole generations that take at least `seconds`."""
         search, normalizer = self._make_search(self.network.parameter_count), self._normalizer()
-        start, steps = time.perf_counter(), 0
+        start, steps, candidates = time.perf_counter(), 0, 0
         while (elapsed := time.perf_counter() - start) < seconds:
             steps += self._generation(search, normalizer)
+            candidates += self.population_size
+        self.steps_of_an_episode = steps / candidates
         self._statistics = normalizer.statistics()
         self.interactions += steps
         return steps / elapsed

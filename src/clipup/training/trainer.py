@@ -28,7 +28,7 @@ from clipup.training.callbacks import Callback, Progress, call_all
 from clipup.training.setup import follow_schedule
 from clipup.training.signals import Interrupted, Interruption
 from clipup.training.state import Score, TrainingState
-from clipup.training.warm_start import start_from
+from clipup.training.warm_start import start_at_its_center, start_from
 
 ARITHMETIC = 2
 """Version of the roundings: 1 was BLAS's, in version 0.1; 2 is the same on any processor."""
@@ -70,6 +70,8 @@ class Trainer:
         self._normalizer = Normalizer(self._network.observation_size) if config.normalize else None
         if start is not None and storage.checkpoint is None:
             start_from(*start, search, self._normalizer)
+        elif storage.checkpoint is None:
+            start_at_its_center(self._network, search)
         self._state = TrainingState.at_start(search, self._normalizer)
         self._callbacks = tuple(callbacks)
         self._called_off = False

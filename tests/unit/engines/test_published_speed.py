@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 ROOT = Path(__file__).parents[3]
 NAMES = {
@@ -36,8 +39,16 @@ def test_the_table_of_speeds_is_the_committed_measurement() -> None:
             shown = " | ".join(f"{cell}{target}" for cell, target in zip(cells, targets, strict=True))
             words = EARLY.get((env, phase), usual)
             rows.append(f"| {NAMES[env]}, {words} | {shown} |".replace("  |", " |"))
-    table = [line for line in (ROOT / "docs/engines.md").read_text().splitlines() if line.startswith("| ")]
+    section = (ROOT / "docs/engines.md").read_text().partition("### EnvPool's")[2]
+    table = [line for line in section.splitlines() if line.startswith("| ")]
     assert [line for line in table if any(line.startswith(f"| {name}, ") for name in NAMES.values())] == rows
+
+
+def test_the_table_of_the_compiled_engine_is_the_committed_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    script = importlib.import_module("compiled_speed")
+    lines = script.table(json.loads(script.RESULT.read_text()))
+    assert "\n".join(lines) in (ROOT / "docs/engines.md").read_text()
 
 
 def test_the_readme_names_the_range_of_the_committed_measurement() -> None:

@@ -22,7 +22,9 @@ from clipup.policies.act import Actor
 RECORDED_EPISODES = 16
 """How many policies are recorded at most: recording runs as Python."""
 TURNS = 8
-"""How often each recording is replayed before the clock is read."""
+"""How often each recording is replayed at most before the clock is read."""
+STEPS = 20_000
+"""How many steps are enough before the clock is read."""
 
 
 class BareKernel:
@@ -50,10 +52,12 @@ class BareKernel:
     def steps_per_second(self, actor: Actor, parameters: NDArray[np.float32], seconds: float) -> float:
         """Replay the actions of the policies for about `seconds` and return the speed."""
         arranged = actor.arrange(parameters)
-        recorded = [
-            self._record(lambda observation, row=row: actor.act(arranged[row : row + 1], observation)[0], int(seed))
-            for row, seed in enumerate(self._seeds)
-        ]
+
+        def policy(row: int) -> Callable[[NDArray[np.float64]], Any]:
+            state = actor.initial_state(1)
+            return lambda observation: actor.act(arranged[row : row + 1], observation, state)[0]
+
+        recorded = [self._record(policy(row), int(seed)) for row, seed in enumerate(self._seeds)]
         job = self._job(recorded)
         started, steps = time.perf_counter(), 0
         while (elapsed := time.perf_counter() - started) < seconds:
@@ -103,19 +107,22 @@ class BareKernel:
     def _job(self, recorded: list[NDArray[np.float32]]) -> Job:
         """Return a job whose parameters are actions, and whose steps say how many there are."""
         task, slots = self._task, self._simulators.slots
-        rows = len(recorded) * TURNS
+        places = slots * episode.SPREAD
+        turns = min(TURNS, 1 + STEPS // sum(len(part) for part in recorded))
+        rows = len(recorded) * turns
         actions = np.zeros((rows, max(part.size for part in recorded)), np.float32)
         steps = np.zeros(rows, np.int64)
         for row in range(rows):
             part = recorded[row % len(recorded)]
             actions[row, : part.size], steps[row] = part.ravel(), len(part)
-        seeds = np.tile(self._seeds, TURNS)[:, np.newaxis]
+        seeds = np.tile(self._seeds, turns)[:, np.newaxis]
         vector = np.zeros(1)
         return Job(
             stop=np.zeros(1, np.int64),
             following=np.zeros(1, np.int64),
             ready=np.zeros(1, np.int64),
             current=np.full(slots, -1, np.int64),
+            taken=np.zeros(places, np.int64),
             numbers=_numbers(task, width=recorded[0].shape[1]),
             parameters=actions,
             sizes=np.zeros(1, np.int64),
@@ -124,9 +131,10 @@ class BareKernel:
             bounds=np.zeros((1, 1), np.float32),
             arranged=np.zeros((1, 1), np.float32),
             values=np.zeros((1, 1, 1), np.float32),
-            observation=np.zeros((slots, task.observation_size)),
+            observation=np.zeros((places, task.observation_size)),
             action=np.zeros((1, 1), np.float32),
-            memory=np.zeros((slots, self._simulators.memory_size)),
+            memory=np.zeros((places, self._simulators.memory_size)),
+            state=np.zeros((places, 1), np.float32),
             totals=np.zeros(rows),
             steps=steps,
             status=np.zeros(rows, np.int64),
@@ -136,7 +144,7 @@ class BareKernel:
             options=words.option_words(task.options),
             seeds=seeds,
             starts=np.zeros((rows, 1, self._simulators.start_size)),
-            random=np.zeros((slots, STATE_WORDS), np.uint64),
+            random=np.zeros((places, STATE_WORDS), np.uint64),
             calls=self._simulators.calls,
         )
 
@@ -150,11 +158,13 @@ def make_replay(world: World) -> Callable[..., None]:
         options = options_of(job.options)
         observation, memory, recorded = job.observation[slot], job.memory[slot], job.parameters[row]
         width = job.numbers[episode.CHOICES]
+        total = 0.0
         handle = begin(job, slot, row, 0, one, other)
         for step in range(job.steps[row]):
             action = action_of(recorded[step * width : (step + 1) * width])
             reward, _, _ = advance(job, slot, one, handle, options, memory, observation, action)
-            job.totals[row] += reward
+            total += reward
+        job.totals[row] = total
 
     return replay
 
@@ -176,7 +186,7 @@ def _pay_nothing(model: Any, data: Any, options: Options, memory: Vector, action
 
 
 def _numbers(task: CompiledTask, *, width: int = 1) -> NDArray[np.int64]:
-    numbers = np.zeros(9, np.int64)
+    numbers = np.zeros(episode.NUMBERS, np.int64)
     numbers[episode.FRAME_SKIP] = getattr(task, "frame_skip", 1)
     numbers[episode.CHOICES] = width
     return numbers

@@ -23,6 +23,7 @@ from clipup.policies.actions import Actions
 from clipup.policies.compiled import layer_sizes
 from clipup.policies.feedforward import Network
 from clipup.policies.normalizer import Moments
+from clipup.policies.stepping import SlotPolicy
 
 
 class CompiledEngine(Engine):
@@ -83,21 +84,33 @@ class CompiledEngine(Engine):
         """Evaluate the candidates of `rollout`; see `Engine.evaluate`."""
         rollout.check(self.observation_size, self.actions.size)
         job = self._job(rollout)
-        failures = self._simulators.run(job) if len(rollout.parameters) else {}
+        if not len(rollout.parameters):
+            return self._outcomes(rollout, job, {})
+        if isinstance(rollout.network, Network):
+            return self._outcomes(rollout, job, self._simulators.run(job))
+        plain = machine_code.is_disabled()
+        policy = SlotPolicy(rollout.network, rollout.parameters, job.values, job.state, plain=plain)
+        job.numbers[episode.POLICY], job.numbers[episode.WORDS] = policy.code, policy.words
+        try:
+            failures = self._simulators.run(job)
+        finally:
+            policy.close()
+        if (job.status == episode.POLICY_RAISED).any():
+            raise policy.fault()
         return self._outcomes(rollout, job, failures)
 
     def _job(self, rollout: Rollout) -> Job:
         task, network, rows = self.task, rollout.network, len(rollout.parameters)
-        if not isinstance(network, Network):
-            raise InvalidArgument(f"the compiled engine runs feed-forward networks only, got {network.describe()}")
-        size, slots, sizes = self.observation_size, self._simulators.slots, layer_sizes(network)
+        forward = network if isinstance(network, Network) else Network(network.observation_size, network.action_size)
+        size, slots, sizes = self.observation_size, self._simulators.slots, layer_sizes(forward)
+        places = slots * episode.SPREAD
         kept = rows if rollout.collect_moments else 1  # rows to point at where no moments are collected
         statistics = rollout.statistics
-        numbers = np.zeros(9, np.int64)
+        numbers = np.zeros(episode.NUMBERS, np.int64)
         numbers[episode.EPISODES] = task.episodes
         numbers[episode.LIMIT] = self._limit
-        numbers[episode.HAS_BIAS] = network.bias
-        numbers[episode.IS_RELU] = network.activation == "relu"
+        numbers[episode.HAS_BIAS] = forward.bias
+        numbers[episode.IS_RELU] = forward.activation == "relu"
         numbers[episode.RESCALES] = self.actions.rescale
         numbers[episode.START] = self.actions.start
         numbers[episode.COLLECTS] = rollout.collect_moments
@@ -108,17 +121,19 @@ class CompiledEngine(Engine):
             following=np.zeros(1, np.int64),
             ready=np.zeros(1, np.int64),
             current=np.full(slots, -1, np.int64),
+            taken=np.zeros(places, np.int64),
             numbers=numbers,
             parameters=rollout.parameters,
             sizes=sizes,
             mean=np.zeros(size) if statistics is None else np.ascontiguousarray(statistics.mean),
             scale=np.ones(size) if statistics is None else np.ascontiguousarray(statistics.scale),
             bounds=_bounds(self.actions),
-            arranged=np.zeros((slots, _padded(network.parameter_count, 4)), np.float32),
-            values=np.zeros((slots, len(sizes), _padded(int(sizes.max()), 4)), np.float32),
-            observation=np.zeros((slots, size)),
-            action=np.zeros((slots, self.actions.size), np.float32),
-            memory=np.zeros((slots, self._simulators.memory_size)),
+            arranged=np.zeros((places, forward.parameter_count), np.float32),
+            values=np.zeros((places, len(sizes), int(sizes.max())), np.float32),
+            observation=np.zeros((places, size)),
+            action=np.zeros((places, self.actions.size), np.float32),
+            memory=np.zeros((places, self._simulators.memory_size)),
+            state=np.zeros((places, max(network.state_size, 1)), np.float32),
             totals=np.full(rows, np.nan),
             steps=np.zeros(rows, np.int64),
             status=np.zeros(rows, np.int64),
@@ -128,7 +143,7 @@ class CompiledEngine(Engine):
             options=words.option_words(self.compiled.options),
             seeds=self._seeds(rollout),
             starts=np.zeros((rows, task.episodes, self._simulators.start_size)),
-            random=np.zeros((slots, STATE_WORDS), np.uint64),
+            random=np.zeros((places, STATE_WORDS), np.uint64),
             calls=self._simulators.calls,
         )
 
@@ -162,12 +177,6 @@ class CompiledEngine(Engine):
             moments.mean[broken] = moments.m2[broken] = 0.0
         failures = tuple(Failure(rollout.first + row, message) for row, message in sorted(failed.items()))
         return Outcomes(fitness, returns, job.steps, moments, failures)
-
-
-def _padded(count: int, size: int) -> int:
-    """Return a length that keeps the rows of two threads off each other's cache lines (of up to 128 bytes)."""
-    line = 128 // size
-    return (-(-count // line) + 1) * line
 
 
 def _bounds(actions: Actions) -> NDArray[np.float32]:

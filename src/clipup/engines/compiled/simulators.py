@@ -10,6 +10,7 @@ import copy
 import ctypes
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,7 +20,7 @@ from clipup.compilation import machine_code
 from clipup.compilation.primitives import address_of
 from clipup.compilation.structures import viewer
 from clipup.engines.compiled import array_world, fields, mujoco_world, trial, words
-from clipup.engines.compiled.episode import RAISED, Job, World, make_candidate, make_slot
+from clipup.engines.compiled.episode import RAISED, SPREAD, Job, World, make_candidate, make_slot
 from clipup.engines.compiled.mujoco_batch import MujocoBatch, QuietLog
 from clipup.engines.compiled.task import ArrayTask, MujocoTask, Options
 from clipup.errors import one_line
@@ -120,11 +121,13 @@ class MujocoSimulators:
             # After an error a thread goes on with a spare slot; more errors than spare slots need another round.
             while not job.stop[0] and job.following[0] < len(job.parameters):
                 for slot, message in batch.apply(self._code.address, block.ctypes.data).items():
-                    failed[int(job.current[slot])] = f"MuJoCo: {message}"
+                    row = int(job.current[slot])
+                    failed[row] = f"MuJoCo: {message}"
+                    job.steps[row] = job.taken[slot * SPREAD]
 
         with QuietLog(self._library):
             # Drawing the starts takes Python one percent of the time; candidates run meanwhile.
-            _supervise([work], job, lambda: self._fill_starts(job, failed))
+            _supervise(_new_thread, [work], job, lambda: self._fill_starts(job, failed))
         return failed | _raised(job, self._task.name)
 
     def close(self) -> None:
@@ -147,6 +150,7 @@ class ArraySimulators:
         self._plain = plain
         trial.check_array(task)
         self.slots = threads
+        self._pool: ThreadPoolExecutor | None = None
         if plain:
             self._candidate = make(array_world.make_world(task, lambda words: task.options))
             return
@@ -165,11 +169,16 @@ class ArraySimulators:
         def work(slot: int) -> Callable[[], None]:
             return lambda: self._call(None, None, slot, block.ctypes.data)
 
-        _supervise([work(slot) for slot in range(self.slots)], job)
+        # Such an evaluation may take a few milliseconds, and new threads would need one of them to spread.
+        self._pool = self._pool or ThreadPoolExecutor(self.slots, thread_name_prefix="clipup-simulator")
+        _supervise(self._pool.submit, [work(slot) for slot in range(self.slots)], job)
         return _raised(job, self._task.name)
 
     def close(self) -> None:
-        """Do nothing: the threads end with each evaluation."""
+        """End the threads."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown()
 
 
 def _model_actions(model: Any) -> Actions:
@@ -193,7 +202,7 @@ def _compile(
 
     def array_kernel(model: Any, data: Any, slot: int, job_words: Any) -> None:
         job = job_at(address_of(job_words), 0)
-        run_slot(job, slot, job.memory[slot], job.random[slot])
+        run_slot(job, slot, job.memory[slot * SPREAD], job.random[slot * SPREAD])
 
     return machine_code.load(
         array_kernel if arrays else mujoco_kernel,
@@ -211,6 +220,7 @@ def _run_plain(candidate: Callable[..., None], job: Job, one: Any, other: Any) -
             try:
                 candidate(job, 0, row, one, other)
             except Exception as error:
+                job.steps[row] = job.taken[0]
                 job.status[row] = RAISED
                 failed[row] = one_line(error)
     return failed
@@ -221,8 +231,17 @@ def _raised(job: Job, name: str) -> dict[int, str]:
     return {int(row): message for row in np.flatnonzero(job.status == RAISED)}
 
 
-def _supervise(work: list[Callable[[], None]], job: Job, meanwhile: Callable[[], None] | None = None) -> None:
-    """Run functions on threads of their own and wait for all of them, whatever happens meanwhile."""
+def _new_thread(function: Callable[[], None]) -> None:
+    threading.Thread(target=function, name="clipup-simulator", daemon=True).start()
+
+
+def _supervise(
+    begin: Callable[[Callable[[], None]], object],
+    work: list[Callable[[], None]],
+    job: Job,
+    meanwhile: Callable[[], None] | None = None,
+) -> None:
+    """Run functions on threads, which `begin` hands them to, and wait for all of them, whatever happens meanwhile."""
     errors: list[BaseException] = []
     ended: list[threading.Event] = []
 
@@ -237,7 +256,7 @@ def _supervise(work: list[Callable[[], None]], job: Job, meanwhile: Callable[[],
             finally:
                 end.set()
 
-        threading.Thread(target=run, name="clipup-simulator", daemon=True).start()
+        begin(run)
         ended.append(end)
 
     interruption: BaseException | None = None

@@ -14,6 +14,7 @@ from clipup.runs.trust import check_import
 from clipup.suggestions import nearest
 
 _ENGINES = "\n".join(f"  {entry.name:<10} {entry.summary}" for entry in registry.ENTRIES)
+HEADER = ("environment", "observation", "action", "engine", "preset", "")
 DESCRIPTION = f"""List the environments that are known here, and the engine that runs each with --engine auto.
 
 {_ENGINES}
@@ -28,7 +29,6 @@ EXAMPLES = """examples:
   clipup envs 'Humanoid*-v5' --json"""
 
 
-HEADER = ("environment", "observation", "action", "engine", "preset", "")
 FEW, MANY = 20, 200
 """Up to FEW environments are looked at closely. Beyond MANY, that it takes a while is said first."""
 

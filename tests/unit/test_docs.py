@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import shlex
@@ -125,6 +126,31 @@ def test_the_twenty_lines_of_the_page_about_tasks_are_a_task_that_trains(
     monkeypatch.chdir(tmp_path)
     result = clipup.train("hopper.py:Hopper", generations=3, population=20, evaluation_episodes=2)
     assert result.generation == 3 and result.score is not None
+
+
+def test_the_examples_of_the_page_about_policies_train_and_its_commands_are_understood(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, compiled, python, _ = code_blocks("docs/policies.md")
+    train = functools.partial(clipup.train, generations=1, population=4, evaluation_episodes=1, workers=1)
+    monkeypatch.setattr(clipup, "train", train)
+    names: dict[str, object] = {"clipup": clipup}
+    exec(compile(compiled, "policies.md", "exec"), names)
+    exec(compile(python, "policies.md", "exec"), names)
+    assert train("CartPole-v1", policy=names["Half"], engine="gymnasium").policy.network.state_size == 4
+    for line in code_blocks("docs/policies.md", "sh")[0].splitlines():
+        words = shlex.split(line, comments=True)
+        assert main([*words[1:], "--dry-run"]) == 0, line
+    capsys.readouterr()
+
+
+def test_the_scores_without_velocities_are_those_of_their_evaluations() -> None:
+    page = (ROOT / "docs/policies.md").read_text("utf-8")
+    for policy in ("gru:16", "linear-bias"):
+        path = ROOT / f"results/evaluations/hidden-velocities-{policy.replace(':', '')}.json"
+        found = json.loads(path.read_text())
+        assert f"| `{policy}` |" in page
+        assert f"{found['mean']:.1f} ± {found['standard_error']:.1f}" in page
 
 
 def test_the_score_of_the_stool_is_that_of_its_evaluation() -> None:

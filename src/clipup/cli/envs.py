@@ -98,7 +98,7 @@ def describe(name: str, *, inspect: bool) -> dict[str, object]:
         kind = f"{actions.size} choices" if actions.kind == "discrete" else f"{actions.size} numbers"
         about |= {"observation": f"{engine.observation_size} numbers", "action": kind, "engine": engine.name}
         if inspect:
-            about["note"] = "; ".join(engine.inspect()) or None
+            about["note"] = "; ".join(engine.inspect().notes) or None
     except ClipUpError as error:
         about["refusal"] = str(error)
     finally:

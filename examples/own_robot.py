@@ -1,22 +1,23 @@
 """A robot that no library has: a three-legged stool that walks. Its task is the functions below.
 
-    python examples/own_robot.py                              (train it, some minutes)
-    clipup train examples/own_robot.py:Stool --run runs/stool --generations 250 --population 100 --max-speed 0.3
+    clipup train examples/own_robot.py:Stool --run runs/stool --generations 250 --population 100 --max-speed 0.3 \\
+        --seed 1
     clipup record runs/stool --import examples/own_robot.py -o stool.mp4
+    python examples/own_robot.py --run runs/stool             (the same as the first command; some minutes)
 
 Needs clipup[train]. Each leg swings forwards and backwards, and stretches like a telescope. No leg has a knee.
 """
 
 from __future__ import annotations
 
-import argparse
 import math
-from collections.abc import Sequence
+import sys
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import clipup
+from clipup.cli import main
 
 LEG = """
 <body name="leg{n}" pos="{x} {y} -.03">
@@ -101,32 +102,7 @@ Stool = clipup.MujocoTask(
 )  # fmt: skip
 
 
-def main(arguments: Sequence[str] | None = None) -> clipup.TrainingResult:
-    """Train a linear policy."""
-    parser = argparse.ArgumentParser(description="Teach a three-legged stool to walk.")
-    parser.add_argument("--generations", type=int, default=250)
-    parser.add_argument("--population", type=int, default=100)
-    parser.add_argument("--max-speed", type=float, default=0.3, help="the one number to tune")
-    parser.add_argument("--workers", type=int, default=2, help="threads; the result is the same for any number")
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args(arguments)
-    try:
-        result = clipup.train(
-            Stool,
-            max_speed=options.max_speed,
-            population=options.population,
-            generations=options.generations,
-            workers=options.workers,
-            seed=options.seed,
-            progress=True,
-        )
-    except clipup.ClipUpError as error:
-        parser.error(str(error))
-    first, last = result.records[0], result.records[-1]
-    print(f"mean fitness of the population: {first.fitness_mean:.1f} at first, {last.fitness_mean:.1f} at the end")
-    print(f"score of the trained policy: {result.score:.4f}")
-    return result
+SETTINGS = ("--generations", "250", "--population", "100", "--max-speed", "0.3", "--seed", "1")
 
-
-if __name__ == "__main__":
-    main()
+if __name__ == "__main__":  # as the command above does; other flags may follow
+    sys.exit(main(["train", f"{__file__}:Stool", *SETTINGS, *sys.argv[1:]]))

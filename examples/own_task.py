@@ -1,23 +1,24 @@
 """A task without a physics library: land a rocket in the wind. It is a state vector and a function that steps it.
 
-    python examples/own_task.py                               (train, about a minute)
-    clipup train examples/own_task.py:Rocket --run runs/rocket --population 200 --max-speed 0.2 --generations 300
+    clipup train examples/own_task.py:Rocket --run runs/rocket --generations 300 --population 200 --max-speed 0.2 \\
+        --seed 1
     clipup record runs/rocket --import examples/own_task.py -o rocket.mp4
+    python examples/own_task.py --run runs/rocket             (the same as the first command; about a minute)
 
 Needs clipup[train]. The functions are compiled, so an episode takes microseconds.
 """
 
 from __future__ import annotations
 
-import argparse
 import math
-from collections.abc import Sequence
+import sys
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 import clipup
+from clipup.cli import main
 from clipup.policies import Actions
 
 X, Y, VX, VY, ANGLE, SPIN, WIND, POTENTIAL = range(8)
@@ -99,32 +100,7 @@ Rocket = clipup.ArrayTask(
 )  # fmt: skip
 
 
-def main(arguments: Sequence[str] | None = None) -> clipup.TrainingResult:
-    """Train a linear policy."""
-    parser = argparse.ArgumentParser(description="Land a rocket in the wind.")
-    parser.add_argument("--generations", type=int, default=300)
-    parser.add_argument("--population", type=int, default=200)
-    parser.add_argument("--max-speed", type=float, default=0.2, help="the one number to tune")
-    parser.add_argument("--workers", type=int, default=2, help="threads; the result is the same for any number")
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args(arguments)
-    try:
-        result = clipup.train(
-            Rocket,
-            max_speed=options.max_speed,
-            population=options.population,
-            generations=options.generations,
-            workers=options.workers,
-            seed=options.seed,
-            progress=True,
-        )
-    except clipup.ClipUpError as error:
-        parser.error(str(error))
-    first, last = result.records[0], result.records[-1]
-    print(f"mean fitness of the population: {first.fitness_mean:.1f} at first, {last.fitness_mean:.1f} at the end")
-    print(f"score of the trained policy: {result.score:.4f}")
-    return result
+SETTINGS = ("--generations", "300", "--population", "200", "--max-speed", "0.2", "--seed", "1")
 
-
-if __name__ == "__main__":
-    main()
+if __name__ == "__main__":  # as the command above does; other flags may follow
+    sys.exit(main(["train", f"{__file__}:Rocket", *SETTINGS, *sys.argv[1:]]))

@@ -83,6 +83,10 @@ class EnvironmentFault(ClipUpError, RuntimeError):
     """An environment raised, never ended, or broke its own interface."""
 
 
+class PolicyFault(ClipUpError, RuntimeError):
+    """A policy of one's own raised, or broke its interface."""
+
+
 class FileFault(ClipUpError, ValueError):
     """A file is unreadable, damaged, or of a format newer than this version of clipup."""
 

@@ -17,7 +17,7 @@ from clipup.engines.protocol import EngineEntry
 from clipup.engines.seeding import seed_indices, seed_words, uint32
 from clipup.errors import ClipUpError, InvalidArgument, UnknownEnvironment
 from clipup.evaluation.video import play
-from clipup.policies import Actions, Moments, Network, Normalizer, Statistics
+from clipup.policies import Actions, Moments, Network, Normalizer, Statistics, parse_policy
 from clipup.policies.act import Actor
 
 # Environment, engine, network, size of the parameters, candidates.
@@ -25,7 +25,7 @@ CASES = {
     "compiled-Walker2d-v5": ("Walker2d-v5", "compiled", "linear-bias", 0.05, 30),
     "compiled-Humanoid-v4": ("Humanoid-v4", "compiled", "mlp:16", 0.05, 22),
     "compiled-CartPole-v1": ("CartPole-v1", "compiled", "linear-bias", 0.5, 30),
-    "compiled-Pendulum-v1": ("Pendulum-v1", "compiled", "mlp:8:relu", 0.5, 8),
+    "compiled-Pendulum-v1": ("Pendulum-v1", "compiled", "gru:8", 0.5, 8),
     "envpool-LunarLanderContinuous-v3": ("LunarLanderContinuous-v3", "envpool", "linear", 0.5, 30),
     "envpool-Walker2d-v4": ("Walker2d-v4", "envpool", "linear-bias", 0.05, 30),
     "envpool-Humanoid-v4": ("Humanoid-v4", "envpool", "mlp:16", 0.05, 22),
@@ -36,7 +36,7 @@ CASES = {
     "gymnasium-HumanoidBullet": (
         "pybullet_envs_gymnasium:HumanoidBulletEnv-v0", "gymnasium", "mlp:64", 0.05, 6,
     ),
-    "toy-Toy-v0": ("Toy-v0", "toy", "linear-bias", 0.5, 8),
+    "toy-Toy-v0": ("Toy-v0", "toy", "gru:4", 0.5, 8),
 }  # fmt: skip
 LANES = 12
 
@@ -65,10 +65,10 @@ class ToyEngine(Engine):
                     rollout.seed, "candidate", epoch=rollout.generation, stream=rollout.stream, episode=episode,
                     indices=seed_indices(np.array([index]), task.episode_seeds),
                 )  # fmt: skip
-                place = np.random.default_rng(uint32(words)).normal(size=2)
+                place, state = np.random.default_rng(uint32(words)).normal(size=2), actor.initial_state(1)
                 for _ in range(min(task.max_episode_steps or 30, 30)):
                     seen.append(place)
-                    actions, broken = actor.act_without_nan(arranged[row : row + 1], place[np.newaxis])
+                    actions, broken = actor.act_without_nan(arranged[row : row + 1], place[np.newaxis], state)
                     results.broken[row] |= broken is not None
                     place = np.array([place[0] + 0.1 * actions[0, 0], place[0]])
                     results.totals[row] += place[0]
@@ -113,7 +113,7 @@ class Case:
         self.task = Task(env, engine=engine, max_episode_steps=fields.pop("max_episode_steps", 150), **fields)
         self.engines: list[Engine] = []
         first = self.engine()
-        self.network = Network.parse(network, first.observation_size, first.actions.size)
+        self.network = parse_policy(network, first.observation_size, first.actions.size)
         generator = np.random.default_rng(0)
         self.parameters = (scale * generator.standard_normal((count, self.network.parameter_count))).astype(np.float32)
         self.statistics = Statistics(

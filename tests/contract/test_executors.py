@@ -27,8 +27,8 @@ sys.path.append(str(ENVIRONMENTS))
 TASKS = {
     "gymnasium-linear": (Task("Pendulum-v1", engine="gymnasium", max_episode_steps=30), "linear-bias"),
     "envpool-mlp": (Task("Hopper-v4", engine="envpool", max_episode_steps=60, episodes=2), "mlp:8"),
-    "own-robot-by-file": (Task(f"{ENVIRONMENTS / 'own_robots.py'}:Slider", episodes=2), "linear-bias"),
-    "own-task-by-module": (Task("own_robots:Walk", env_options={"weight": 2}), "linear-bias"),
+    "own-robot-by-file": (Task(f"{ENVIRONMENTS / 'own_robots.py'}:Slider", episodes=2), "mlp:4:silu+gru:5"),
+    "own-task-by-module": (Task("own_robots:Walk", env_options={"weight": 2}), "own_policies:Leaky(keep=0.25)"),
 }
 LANES = 16
 Make = Callable[[Task, str], Executor]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -80,18 +81,37 @@ def test_the_search_is_the_same_for_any_number_of_processes(tmp_path: Path) -> N
 def test_a_task_of_one_s_own_learns_alike_on_one_and_on_two_threads(
     name: str, generations: str, tmp_path: Path
 ) -> None:
-    small = ("--generations", generations, "--population", "20")
-    printed = []
+    small = ("--generations", generations, "--population", "20", "--quiet")
+    left = []
     for workers in ("1", "2"):
-        found = run(name, *small, "--workers", workers, directory=tmp_path)
+        found = run(name, *small, "--workers", workers, "--run", workers, directory=tmp_path)
         assert found.returncode == 0, found.stderr
-        printed.append(found.stdout)
-    assert printed[0] == printed[1]
-    first, last = map(float, re.findall(r"(-?[\d.]+) at", printed[0]))
-    assert last > first
+        left.append([(tmp_path / workers / file).read_bytes() for file in ("policy.safetensors", "records.jsonl")])
+    assert left[0] == left[1]
+    means = [json.loads(line)["fitness_mean"] for line in left[0][1].splitlines()]
+    assert means[-1] > means[0]
 
 
 def test_a_randomized_robot_is_trained_twice_and_compared(tmp_path: Path) -> None:
     found = run("randomized_robot.py", "--generations", "3", "--population", "20", directory=tmp_path)
     assert found.returncode == 0, found.stderr
     assert len(re.findall(r"trained with spread [\d.]+: mean [\d.]+", found.stdout)) == 2
+
+
+def test_callbacks_add_figures_stop_a_run_and_a_new_run_goes_on_from_it(tmp_path: Path) -> None:
+    found = run("callbacks.py", directory=tmp_path)
+    assert found.returncode == 0, found.stderr
+    assert re.search(r"first: score -\d+\.\d, a callback; weights grew from", found.stdout)
+    assert "second, from there: score -" in found.stdout
+
+
+def test_every_search_comes_nearer_than_it_started(tmp_path: Path) -> None:
+    found = run("compare_searches.py", "--seeds", "2", "--generations", "100", directory=tmp_path)
+    assert found.returncode == 0, found.stderr
+    medians = [float(line[24:].split()[0]) for line in found.stdout.splitlines()[1:]]
+    assert len(medians) == 5 and max(medians) < 3.0 * 30**0.5
+
+
+def test_every_example_is_in_the_list_of_the_documentation() -> None:
+    page = (EXAMPLES.parent / "docs/tutorials/index.md").read_text("utf-8")
+    assert [path.name for path in EXAMPLES.glob("*.py") if f"](../../examples/{path.name})" not in page] == []

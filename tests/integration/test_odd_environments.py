@@ -96,7 +96,7 @@ def test_envpools_tasks_that_always_start_the_same_are_known() -> None:
     pytest.importorskip("envpool")
     for env, odd in (("MyoHandAirplaneFixed-v0", True), ("CartPole-v1", False), ("Walker2d-v4", False)):
         try:
-            notes = make_engine(Task(env, engine="envpool")).inspect()
+            notes = make_engine(Task(env, engine="envpool")).inspect().notes
         except InvalidArgument:
             continue
         assert bool(notes) is odd, env

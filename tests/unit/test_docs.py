@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from clipup.cli import main
 from clipup.searches import SEARCHES
 
 ROOT = Path(__file__).parents[2]
-PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/tutorials/*.*")]
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 
@@ -49,6 +51,31 @@ def test_every_page_is_linked_from_the_readme() -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
     moved = {"rollouts.md"}
     assert all(f"](docs/{page.name})" in readme for page in ROOT.glob("docs/*.md") if page.name not in moved)
+
+
+def test_every_promise_of_the_readme_is_linked_to_a_test_that_exists() -> None:
+    table = (ROOT / "README.md").read_text("utf-8").partition("## What it promises")[2].partition("\n## ")[0]
+    promises = [line for line in table.splitlines() if line.startswith("| **")]
+    assert len(promises) >= 10
+    for line in promises:
+        tests = re.findall(r"\[`(test_\w+)`\]\((tests/[\w/]+\.py)\)", line)
+        assert tests, line
+        for name, file in tests:
+            assert f"def {name}(" in (ROOT / file).read_text("utf-8"), f"{file} has no {name}"
+
+
+def test_the_readme_says_what_every_extra_brings() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    table = (ROOT / "README.md").read_text("utf-8").partition("## Extras")[2].partition("\n## ")[0]
+    named = {name for line in table.splitlines() for name in re.findall(r"`([\w]+)`", line.split(" | ")[0])}
+    assert named == set(extras)
+
+
+def test_the_score_of_the_humanoid_is_that_of_its_evaluation() -> None:
+    found = json.loads((ROOT / "results/evaluations/humanoid-v4-small-population.json").read_text())
+    shown = f"{found['mean']:.0f} ± {found['standard_error']:.0f} over {found['episodes']}"
+    for page in ("README.md", "docs/index.md"):
+        assert shown in " ".join((ROOT / page).read_text("utf-8").split()), page
 
 
 def test_the_example_of_the_readme_finds_the_optimum(capsys: pytest.CaptureFixture[str]) -> None:
@@ -99,6 +126,31 @@ def test_the_twenty_lines_of_the_page_about_tasks_are_a_task_that_trains(
     monkeypatch.chdir(tmp_path)
     result = clipup.train("hopper.py:Hopper", generations=3, population=20, evaluation_episodes=2)
     assert result.generation == 3 and result.score is not None
+
+
+def test_the_examples_of_the_page_about_policies_train_and_its_commands_are_understood(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, compiled, python, _ = code_blocks("docs/policies.md")
+    train = functools.partial(clipup.train, generations=1, population=4, evaluation_episodes=1, workers=1)
+    monkeypatch.setattr(clipup, "train", train)
+    names: dict[str, object] = {"clipup": clipup}
+    exec(compile(compiled, "policies.md", "exec"), names)
+    exec(compile(python, "policies.md", "exec"), names)
+    assert train("CartPole-v1", policy=names["Half"], engine="gymnasium").policy.network.state_size == 4
+    for line in code_blocks("docs/policies.md", "sh")[0].splitlines():
+        words = shlex.split(line, comments=True)
+        assert main([*words[1:], "--dry-run"]) == 0, line
+    capsys.readouterr()
+
+
+def test_the_scores_without_velocities_are_those_of_their_evaluations() -> None:
+    page = (ROOT / "docs/policies.md").read_text("utf-8")
+    for policy in ("gru:16", "linear-bias"):
+        path = ROOT / f"results/evaluations/hidden-velocities-{policy.replace(':', '')}.json"
+        found = json.loads(path.read_text())
+        assert f"| `{policy}` |" in page
+        assert f"{found['mean']:.1f} ± {found['standard_error']:.1f}" in page
 
 
 def test_the_score_of_the_stool_is_that_of_its_evaluation() -> None:

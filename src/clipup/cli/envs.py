@@ -28,6 +28,7 @@ EXAMPLES = """examples:
   clipup envs 'Humanoid*-v5' --json"""
 
 
+HEADER = ("environment", "observation", "action", "engine", "preset", "")
 FEW, MANY = 20, 200
 """Up to FEW environments are looked at closely. Beyond MANY, that it takes a while is said first."""
 
@@ -70,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     names = ("env", "observation", "action", "engine", "preset")
     cells = [(*(str(row[name] or "-") for name in names), str(row["refusal"] or "")) for row in shown]
-    say(table(("environment", "observation", "action", "engine", "preset", ""), cells))
+    say(table(HEADER, cells))
     for row in shown:
         if row["note"]:
             say(f"note: {row['note']}")
@@ -97,7 +98,7 @@ def describe(name: str, *, inspect: bool) -> dict[str, object]:
         kind = f"{actions.size} choices" if actions.kind == "discrete" else f"{actions.size} numbers"
         about |= {"observation": f"{engine.observation_size} numbers", "action": kind, "engine": engine.name}
         if inspect:
-            about["note"] = "; ".join(engine.inspect()) or None
+            about["note"] = "; ".join(engine.inspect().notes) or None
     except ClipUpError as error:
         about["refusal"] = str(error)
     finally:

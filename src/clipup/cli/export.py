@@ -25,6 +25,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("policy", metavar="RUN_OR_POLICY", help="a run directory, or a policy file")
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="policy.onnx or policy.safetensors")
     parser.add_argument("--best", action="store_true", help="the best evaluated policy of a run, not the newest")
+    parser.add_argument("--import", dest="imports", metavar="MODULE", action="append", default=[],
+                        help="module that the policy named in the file may import")  # fmt: skip
     add_output_flags(parser)
 
 
@@ -32,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Export."""
     output = Path(arguments.output)
     source = policy_file(arguments.policy, best=arguments.best)
-    policy, task = read_policy(source)
+    policy, task = read_policy(source, imports=arguments.imports)
     if output.suffix == ".safetensors":
         data = encode_policy(policy, task)
     elif output.suffix == ".onnx":

@@ -24,13 +24,13 @@ def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--env", metavar="ENV", help="use this environment instead of the one it was trained on")
     group.add_argument("--engine", metavar="|".join(ENGINES), help="what runs it (default: as in training)")
     group.add_argument("--import", dest="imports", metavar="MODULE", action="append", default=[],
-                       help="module that the environment named in the file may import")  # fmt: skip
+                       help="module that the environment or policy named in the file may import")  # fmt: skip
 
 
 def load(arguments: argparse.Namespace, *, rendering: bool = False) -> tuple[Policy, Task, Path]:
     """The policy, the task to run it on, and its file."""
     path = policy_file(arguments.policy, best=arguments.best)
-    policy, described = read_policy(path)
+    policy, described = read_policy(path, imports=arguments.imports)
     env = arguments.env
     if env is None:
         env = described.env

@@ -19,6 +19,7 @@ DESCRIPTION = "List the runs below DIR: task, seed, generation, interactions, la
 EXAMPLES = """examples:
   clipup runs
   clipup runs experiments --json"""
+HEADER = ("run", "task", "seed", "generation", "interactions", "score", "best score", "state")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -43,11 +44,10 @@ def run(arguments: argparse.Namespace) -> int:
     if not paths:
         say(f"no runs in {root}; make one: clipup train LunarLanderContinuous-v3")
         return 0
-    header = ("run", "task", "seed", "generation", "interactions", "score", "best score", "state")
-    text = table(header, [_cells(row) for row in rows])
+    text = table(HEADER, [_cells(row) for row in rows])
     width = terminal_width(sys.stdout)
     if width is not None and max(map(len, text.split("\n"))) > width:
-        text = "\n".join(_block(header, _cells(row)) for row in rows)
+        text = "\n".join(_block(_cells(row)) for row in rows)
     say(text)
     if hidden:
         say(f"and {hidden} trials of clipup tune (--all lists them)")
@@ -60,9 +60,9 @@ def _is_trial(path: Path, root: Path) -> bool:
     return path.parent.name == TRIALS and (search / MARKER).is_file() and root.absolute() in search.absolute().parents
 
 
-def _block(header: Sequence[str], cells: Sequence[str]) -> str:
+def _block(cells: Sequence[str]) -> str:
     """A run as a few short lines, for a narrow terminal."""
-    named = [f"{name} {cell}" for name, cell in zip(header[2:], cells[2:], strict=True)]
+    named = [f"{name} {cell}" for name, cell in zip(HEADER[2:], cells[2:], strict=True)]
     return "\n".join([cells[0], f"  {cells[1]}", *(f"  {', '.join(named[at : at + 2])}" for at in range(0, 6, 2))])
 
 

@@ -77,3 +77,15 @@ def call_pair(_typing, function, first, second):
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), generate
+
+
+@intrinsic
+def call_policy(_typing, function, words, row, slot):
+    """Call a C function of four whole numbers that returns one, by its address: one candidate takes a step."""
+
+    def generate(_context, builder, _signature, arguments):
+        kind = ir.FunctionType(_WORD, [_WORD] * 4)
+        one = ir.Constant(_WORD, 1)
+        return builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), [*arguments[1:], one])
+
+    return types.int64(types.int64, types.int64, types.int64, types.int64), generate

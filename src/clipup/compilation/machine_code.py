@@ -159,13 +159,14 @@ def _compile(function: Callable[..., Any], signature: Any, codegen: Any) -> Obje
 
 def explain(error: Exception, function: Callable[..., Any]) -> str:
     """Return in one line which function Numba could not compile, where, and why."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))  # Numba colours its messages where it finds colorama
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     reason = next((line for line in lines if not line.startswith("Failed in nopython mode")), type(error).__name__)
     reason = re.sub(r"\s*Raised from .*? \(\d+\)", "", reason)
     functions = [item for item in reachable([function]) if item.__code__.co_filename != GENERATED]
     # Numba tells the innermost place first, in one of three ways.
     places = r'File "(.*?)", line (\d+)|(?:at|from) (\S.*?) \((\d+)\)|CPUDispatcher\(<function (\S+) at'
-    for near, near_line, path, line, name in re.findall(places, str(error)):
+    for near, near_line, path, line, name in re.findall(places, text):
         for item in functions:
             code = item.__code__
             if name == item.__qualname__:

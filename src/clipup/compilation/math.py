@@ -12,9 +12,11 @@ Taylor series of what is left.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 _LOG2E = float.fromhex("0x1.71547652b82fep+0")
 # ln 2: 32 bits, so that a product with a small integer is exact, and the rest.
@@ -69,6 +71,32 @@ def exp(x: float) -> float:
     r = r_high - r_low
     lost = (r_high - r) - r_low
     return math.ldexp(1.0 + (r + (_exp_tail(r) + lost)), int(k))
+
+
+def exp_each(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the exponential of each number, to the bits of `exp`. numpy's own differs between processors.
+
+    >>> exp_each(np.array([0.0, 1.0, -np.inf, np.inf])).tolist() == [1.0, exp(1.0), 0.0, math.inf]
+    True
+    """
+    y = np.clip(values, -746.0, _LARGEST_EXPONENT)
+    k = np.rint(y * _LOG2E)
+    r_high = y - k * _LN2_HIGH
+    r_low = k * _LN2_LOW
+    r = r_high - r_low
+    lost = (r_high - r) - r_low
+    powers = np.where(np.isnan(k), 0.0, k).astype(np.int32)  # a NaN must not become a whole number; it stays in r
+    found = np.ldexp(1.0 + (r + (_exp_tail(r) + lost)), powers)
+    return np.where(values > _LARGEST_EXPONENT, math.inf, found)
+
+
+def log_each(values: Iterable[float]) -> NDArray[np.float64]:
+    """Return the logarithm of each number, from the C library. numpy's own differs between processors.
+
+    >>> log_each([1.0, 2.0]).tolist() == [0.0, math.log(2.0)]
+    True
+    """
+    return np.array([math.log(value) for value in values])
 
 
 def _quadrant(x: float) -> tuple[int, float, float]:

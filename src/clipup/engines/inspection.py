@@ -1,8 +1,13 @@
-"""A short look at a task before it is trained on: does its seed decide where an episode starts, and does one end?"""
+"""A short look at a task before it is trained on: does its seed decide where an episode starts, and does one end?
+
+The numbers of these starts also tell whether two machines simulate alike.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +25,18 @@ Start = Sequence[NDArray[np.generic]]
 """The observations and rewards of the first few steps."""
 
 
-def notes_about(label: str, starts: Sequence[Start], again: Start) -> tuple[str, ...]:
-    """Return what is odd about the starts of an environment, one sentence each.
+@dataclass(frozen=True)
+class Inspection:
+    """What a look at a task found."""
+
+    notes: tuple[str, ...] = ()
+    """What is odd about it, one sentence each."""
+    digest: str = ""
+    """Of the numbers of the first steps: equal on machines that simulate alike. Empty where it says nothing."""
+
+
+def compared(label: str, starts: Sequence[Start], again: Start) -> Inspection:
+    """Return what the starts of an environment tell.
 
     Parameters
     ----------
@@ -33,10 +48,18 @@ def notes_about(label: str, starts: Sequence[Start], again: Start) -> tuple[str,
         The start of the first seed, once more.
     """
     if not _same(starts[0], again):
-        return (f"{label} ignores its seed: equal seeds start differently, so this run cannot be repeated exactly",)
+        note = f"{label} ignores its seed: equal seeds start differently, so this run cannot be repeated exactly"
+        return Inspection((note,))
+    digest = digest_of([array for start in starts for array in start])
     if all(_same(starts[0], other) for other in starts[1:]):
-        return (f"{label} starts the same whatever the seed: a policy may learn this one start by heart",)
-    return ()
+        note = f"{label} starts the same whatever the seed: a policy may learn this one start by heart"
+        return Inspection((note,), digest)
+    return Inspection((), digest)
+
+
+def digest_of(arrays: Sequence[NDArray[np.generic]]) -> str:
+    """Return a digest of the numbers in some arrays."""
+    return hashlib.sha256(b"".join(np.asarray(array, np.float64).tobytes() for array in arrays)).hexdigest()[:16]
 
 
 def endless(label: str) -> InvalidArgument:

@@ -14,6 +14,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from clipup.engines.inspection import Inspection
 from clipup.engines.outcomes import Outcomes
 from clipup.engines.rendering import Episode
 from clipup.engines.rollout import Rollout
@@ -88,12 +89,12 @@ class Engine(Protocol):
         """Evaluate the candidates of `rollout` and return their outcomes in order."""
         ...
 
-    def inspect(self) -> tuple[str, ...]:
-        """Look at the task before training: return what is odd about it, one sentence each.
+    def inspect(self) -> Inspection:
+        """Look at the task before training: what is odd about it, and what its first steps compute.
 
         Raise `InvalidArgument` where its episodes never end.
         """
-        return ()
+        return Inspection()
 
     def close(self) -> None:
         """Free the simulators. The engine can be used again and then makes new ones."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Literal, TypeGuard, cast, get_args
 
 from clipup.errors import InvalidArgument
+from clipup.importing import absolute
 
 EpisodeSeeds = Literal["independent", "pair", "shared"]
 EnvironmentMaker = Callable[..., object]
@@ -106,10 +106,7 @@ class Task:
 
     def for_workers(self) -> Task:
         """Return the task for another process, which may be in another directory: the path of a file is absolute."""
-        if not isinstance(self.env, str) or not names_a_file(self.env):
-            return self
-        place, _, name = self.env.rpartition(":")
-        return replace(self, env=f"{Path(place).absolute()}:{name}")
+        return replace(self, env=absolute(self.env)) if isinstance(self.env, str) else self
 
     def for_evaluation(self) -> Task:
         """Return the task with the environment's own reward and length, and one episode per row.
@@ -125,11 +122,6 @@ class Task:
             episodes=1,
             episode_seeds="independent",
         )
-
-
-def names_a_file(env: str) -> bool:
-    """Return whether `env` has the form ``path/to/file.py:Name``."""
-    return env.rpartition(":")[0].endswith(".py")
 
 
 def is_environment(thing: object) -> TypeGuard[Environment]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Protocol, cast
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from clipup.engines import Outcomes, Task
 from clipup.executors import scheduler
+from clipup.executors.fingerprint import Fingerprint, act_digest
 from clipup.executors.jobs import (
     BlockSums,
     CenterEvaluation,
@@ -84,17 +86,31 @@ class DistributedExecutor:
 
     An episode may take `episode_timeout` seconds. If a candidate takes longer on several workers, the run ends with an
     error, as it does for a candidate that kills its workers. (A fitness that depends on a clock would not be a pure
-    function of its inputs.)
+    function of its inputs.) Workers that round differently from each other, or from this process, end the run too,
+    unless `mixed_arithmetic` accepts them.
     """
 
-    def __init__(self, transport: Transport, task: Task, *, episode_timeout: float | None = None) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        task: Task,
+        *,
+        episode_timeout: float | None = None,
+        mixed_arithmetic: bool = False,
+    ) -> None:
         self._transport = transport
         self._task = task
         self._forecast = GrowthForecast()
-        self._scheduler = Scheduler(transport.rule, now=time.monotonic(), episode_timeout=episode_timeout)
+        self._scheduler = Scheduler(
+            transport.rule,
+            now=time.monotonic(),
+            episode_timeout=episode_timeout,
+            mixed_arithmetic=mixed_arithmetic,
+        )
         self._under_way = False
         try:
             self._until(lambda: self._scheduler.description is not None)
+            self._perform(self._scheduler.compare(self._own_description()))
         except BaseException:
             transport.close()
             raise
@@ -132,6 +148,11 @@ class DistributedExecutor:
     def close(self) -> None:
         """End the workers."""
         self._transport.close()
+
+    def _own_description(self) -> WorkerDescription:
+        """What this process computes: it makes the noise of small sums, and updates the search."""
+        workers = self.description
+        return replace(workers, fingerprint=Fingerprint(act_digest(workers.network, workers.engine.actions)))
 
     def _outcomes(self, job: Job[Outcomes], start: int, stop: int, ahead: range = range(0)) -> Outcomes:
         _, parts = self._run(job, start, stop, ahead=ahead, enough=stop)

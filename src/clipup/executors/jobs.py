@@ -6,7 +6,6 @@ a job once, and then runs ranges of the job's indices. The result of an index de
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
@@ -14,9 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clipup.engines import Engine, EngineDescription, Outcomes, Rollout, Task, make_engine
+from clipup.engines.inspection import Inspection
 from clipup.engines.protocol import DEFAULT_LANES
-from clipup.policies import Network, Statistics
-from clipup.policies.protocol import PolicyNetwork
+from clipup.executors.fingerprint import Fingerprint, act_digest
+from clipup.policies import PolicyNetwork, Statistics
+from clipup.policies.named import for_workers, make_policy
+from clipup.policies.stepping import prepare
 from clipup.searches.protocol import Batch, BlockSum, FloatArray
 
 ConsecutiveSums = list[tuple[NDArray[np.float64], ...]]
@@ -31,7 +33,8 @@ class Setup:
     """What a worker is made for. It stays the same as long as the worker lives."""
 
     task: Task
-    policy: str
+    policy: object
+    """As `clipup.policies.named.make_policy` takes it."""
     collect_moments: bool
     lanes: int = DEFAULT_LANES
     timed: bool = False
@@ -39,7 +42,7 @@ class Setup:
 
     def for_workers(self) -> Setup:
         """Return what another process needs, which may be in another directory."""
-        return replace(self, task=self.task.for_workers())
+        return replace(self, task=self.task.for_workers(), policy=for_workers(self.policy))
 
 
 @dataclass(frozen=True)
@@ -47,15 +50,15 @@ class WorkerDescription:
     """What a worker says of itself when it is ready."""
 
     engine: EngineDescription
-    network: Network
-    arithmetic: str = ""
-    """A digest of what the network computes from fixed numbers: another processor may round differently."""
+    network: PolicyNetwork
+    fingerprint: Fingerprint = field(default_factory=Fingerprint)
+    """What it computes from fixed numbers: another processor may round differently."""
     notes: tuple[str, ...] = ()
-    """What is odd about the task, one sentence each."""
+    """What is odd about the task and the workers, one sentence each."""
 
-    def computes_like(self, other: WorkerDescription) -> bool:
-        """Return whether both compute the same: all but the notes and the engine's reason is equal."""
-        return replace(self, engine=replace(self.engine, reason=other.engine.reason), notes=other.notes) == other
+    def runs_like(self, other: WorkerDescription) -> bool:
+        """Return whether both run the same network in the same engine; its reason may differ."""
+        return self.network == other.network and replace(self.engine, reason="") == replace(other.engine, reason="")
 
 
 class Worker:
@@ -71,10 +74,12 @@ class Worker:
         self._evaluation: Engine | None = None
         engine = self._training.description
         self.collect_moments = setup.collect_moments
-        self.network = Network.parse(setup.policy, engine.observation_size, engine.actions.size)
+        self.network = make_policy(setup.policy, engine.observation_size, engine.actions.size)
+        prepare(self.network)
         # An environment may hang, and nothing ends a worker that is not ready: where that is feared, it is left out.
-        notes = () if setup.timed else self._training.inspect()
-        self.description = WorkerDescription(engine, self.network, arithmetic(self.network), notes)
+        found = Inspection() if setup.timed else self._training.inspect()
+        fingerprint = Fingerprint(act_digest(self.network, engine.actions), found.digest)
+        self.description = WorkerDescription(engine, self.network, fingerprint, found.notes)
         if setup.timed:
             self._evaluation = self._make_evaluation()
 
@@ -207,19 +212,6 @@ class BlockSums:
     def continues(self, earlier: object) -> bool:
         """Return whether it is the same job."""
         return self is earlier
-
-
-def arithmetic(network: PolicyNetwork) -> str:
-    """Return a digest of the network's outputs for fixed parameters and observations.
-
-    Workers whose digests differ would compute other bits for the same candidate, so they are not mixed.
-    """
-    random = np.random.Generator(np.random.Philox(1))
-    observations = random.standard_normal((4, network.observation_size), dtype=np.float32)
-    parameters = random.standard_normal((4, network.parameter_count), dtype=np.float32)
-    with np.errstate(all="ignore"):
-        outputs = network.forward(parameters, observations)
-    return hashlib.sha256(outputs.tobytes()).hexdigest()[:16]
 
 
 def _bits(statistics: Statistics | None) -> tuple[bytes, bytes] | None:

@@ -152,12 +152,16 @@ class Scheduler:
     """Has one job at a time done by the workers that are there, in ranges that follow `rule`.
 
     Times (`now`) are in seconds from any fixed moment. A worker that holds a range longer than its episodes may take,
-    by `episode_timeout`, is dismissed and counts as lost.
+    by `episode_timeout`, is dismissed and counts as lost. A worker that rounds differently from the others ends the
+    run, or with `mixed_arithmetic` adds a note to their description.
     """
 
-    def __init__(self, rule: RangeRule, *, now: float, episode_timeout: float | None = None) -> None:
+    def __init__(
+        self, rule: RangeRule, *, now: float, episode_timeout: float | None = None, mixed_arithmetic: bool = False
+    ) -> None:
         self._rule = rule
         self._timeout = episode_timeout
+        self._mixed = mixed_arithmetic
         self._slow_at: float | None = now + SLOW_START  # None once there was a worker, or a warning
         self._size = 1
         self._workers: dict[int, _Held] = {}
@@ -234,13 +238,12 @@ class Scheduler:
         """Take in what happened, and return what follows from it at once."""
         match event:
             case Joined(worker, description):
-                known = self._description
-                if known is not None and not description.computes_like(known):
-                    return [Stop(_difference(known, description))]
-                self._description = description
-                self._workers[worker] = _Held()
-                self._failed_starts = 0
-                self._slow_at = None
+                actions = self.compare(description)
+                if not any(isinstance(action, Stop) for action in actions):
+                    self._workers[worker] = _Held()
+                    self._failed_starts = 0
+                    self._slow_at = None
+                return actions
             case Finished(worker, result, seconds):
                 held = self._workers[worker]
                 assignment, _ = held.ranges.popleft()
@@ -255,6 +258,25 @@ class Scheduler:
             case Lost(_, reason, _):
                 return self._lose_starting(reason)
         return []
+
+    def compare(self, description: WorkerDescription) -> list[Action]:
+        """Take in what a worker, or the trainer itself, says of itself; return what follows if it differs."""
+        known = self._description
+        if known is None:
+            self._description = description
+            return []
+        if not description.runs_like(known):
+            return [Stop(_difference(known, description))]
+        different = known.fingerprint.differs_in(description.fingerprint)
+        if not different:
+            return []
+        if not self._mixed:
+            return [Stop(EnvironmentFault(f"{_ROUNDING.format(different)}; {_REMEDY}"))]
+        note = f"{_ROUNDING.format(different)}, so this run cannot be repeated exactly"
+        if note in known.notes:
+            return []
+        self._description = replace(known, notes=(*known.notes, note))
+        return [Warn(note)]
 
     def _continues(self, job: AnyJob, start: int, stop: int) -> bool:
         """Return whether nothing of what was begun must be dropped."""
@@ -345,13 +367,12 @@ class Scheduler:
         return [Warn(f"a worker {reason} while it started; another one is started")]
 
 
+_ROUNDING = "workers round differently, by their processors or libraries: the same numbers give other bits in {}"
+_REMEDY = "use machines of one kind, or accept that with --mixed-arithmetic"
+
+
 def _difference(known: WorkerDescription, new: WorkerDescription) -> EnvironmentFault:
     one, other = known.engine, new.engine
-    if new.computes_like(replace(known, arithmetic=new.arithmetic)):
-        return EnvironmentFault(
-            f"workers differ: the same network gives other bits on another worker ({known.arithmetic} and "
-            f"{new.arithmetic}), because its processor or its libraries round differently; use machines of one kind"
-        )
     return EnvironmentFault(
         f"workers differ: one runs {f'{one.name} {one.version}'.strip()}, another "
         f"{f'{other.name} {other.version}'.strip()} ({other.reason}); install the same libraries on every machine, or "

@@ -20,19 +20,20 @@ _logger = logging.getLogger("clipup")
 
 def make_executor(
     task: Task,
-    policy: str,
+    policy: object,
     *,
     collect_moments: bool,
     lanes: int = DEFAULT_LANES,
     workers: int | None = None,
     cluster: str | None = None,
     episode_timeout: float | None = None,
+    mixed_arithmetic: bool = False,
 ) -> Executor:
     """Return the executor for a task; the other arguments are settings of a run (`clipup.runs.config.RunConfig`).
 
     `workers` counts threads, processes or actors, depending on the engine and the cluster. None means one for each
     processor; one process means: stay in this process. `episode_timeout` is for environments that may hang, and needs
-    processes or a cluster.
+    processes or a cluster. `mixed_arithmetic` accepts workers that round differently.
     """
     if workers is not None and workers < 1:
         raise InvalidArgument(f"workers must be at least 1, got {workers}")
@@ -43,7 +44,12 @@ def make_executor(
         from clipup.executors.distributed import DistributedExecutor
         from clipup.executors.ray import RayTransport
 
-        return DistributedExecutor(RayTransport(setup, cluster, workers), task, episode_timeout=episode_timeout)
+        return DistributedExecutor(
+            RayTransport(setup, cluster, workers),
+            task,
+            episode_timeout=episode_timeout,
+            mixed_arithmetic=mixed_arithmetic,
+        )
     engine, _ = registry.choose(task)
     if engine.own_threads and episode_timeout is not None:
         others = " or ".join(repr(entry.name) for entry in registry.ENTRIES if not entry.own_threads)
@@ -57,7 +63,12 @@ def make_executor(
         from clipup.executors.processes import ProcessTransport
 
         try:
-            return DistributedExecutor(ProcessTransport(setup, processes), task, episode_timeout=episode_timeout)
+            return DistributedExecutor(
+                ProcessTransport(setup, processes),
+                task,
+                episode_timeout=episode_timeout,
+                mixed_arithmetic=mixed_arithmetic,
+            )
         except NoProcesses as error:
             if workers is not None or episode_timeout is not None:
                 raise

@@ -1,8 +1,9 @@
 """Policy files: a trained policy and the task that it is for, in one safetensors file.
 
-Weights are named by layer (``layers.0.weight`` with one row per output, ``layers.0.bias``), observation statistics
-``observation.mean`` and ``observation.stdev``, the bounds of a box of actions ``action.low`` and ``action.high``. The
-metadata says how they belong together. Reading a file needs only numpy, checks everything, and imports nothing.
+Weights are named by layer (``layers.0.weight`` with one row per output, ``layers.0.bias``; more for other layers, see
+`clipup.policies.LayeredNetwork`), observation statistics ``observation.mean`` and ``observation.stdev``, the bounds of
+a box of actions ``action.low`` and ``action.high``. The metadata says how they belong together. Reading a file needs
+only numpy, checks everything, and imports nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import dataclasses
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -20,17 +21,26 @@ import numpy as np
 
 from clipup.decoding import WORDS, decode_object
 from clipup.errors import ClipUpError, FileFault
-from clipup.export.safetensors import SIZE_LIMIT, Array, TensorFile, check_head, decode, encode
+from clipup.export.networks import (
+    describe_network,
+    network_tensors,
+    read_network,
+    take,
+    take_buffers,
+    take_parameters,
+    whole,
+)
+from clipup.export.safetensors import SIZE_LIMIT, TensorFile, check_head, decode, encode
 from clipup.files import is_file_below, read_named, write_output
-from clipup.policies import Actions, Network, Policy, Statistics
-from clipup.policies.feedforward import Activation
+from clipup.policies import Actions, Policy, Statistics
 
 FORMAT = "clipup-policy"
-VERSION = 1
 POLICY, BEST_POLICY = "policy.safetensors", "best-policy.safetensors"
 """The names of policies in a run directory."""
 
 Scalar = str | int | float | bool
+_UNUSABLE = (ClipUpError, KeyError, ValueError, TypeError, AttributeError, RecursionError, OverflowError)
+"""What a description that is not one of ours leads to."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +64,8 @@ class PolicyTask:
 
 def encode_policy(policy: Policy, task: PolicyTask) -> bytes:
     """Return the bytes of a policy file."""
-    network = policy.network
-    tensors: dict[str, Array] = {}
-    for number, layer in enumerate(network.layers):
-        tensors[f"layers.{number}.weight"] = policy.parameters[layer.weights].reshape(layer.outputs, layer.inputs)
-        if layer.bias is not None:
-            tensors[f"layers.{number}.bias"] = policy.parameters[layer.bias]
+    version, network = describe_network(policy.network)
+    tensors = network_tensors(policy.network, policy.parameters)
     if policy.statistics is not None:
         tensors["observation.mean"] = policy.statistics.mean
         tensors["observation.stdev"] = policy.statistics.stdev
@@ -73,38 +79,62 @@ def encode_policy(policy: Policy, task: PolicyTask) -> bytes:
         tensors,
         {
             "format": FORMAT,
-            "version": str(VERSION),
-            "network": json.dumps(dataclasses.asdict(network)),
+            "version": str(version),
+            "network": json.dumps(network),
             "actions": json.dumps(actions),
             "task": json.dumps(_described(task)),
         },
     )
 
 
-def decode_policy(data: bytes, source: str) -> tuple[Policy, PolicyTask]:
-    """Return the policy and its task; raise `FileFault`, in one line, if the bytes are not a policy file."""
+def decode_policy(
+    data: bytes, source: str, policy: object = None, imports: Collection[str] = ()
+) -> tuple[Policy, PolicyTask]:
+    """Return the policy and its task; raise `FileFault`, in one line, if the bytes are not a policy file.
+
+    `policy` and `imports` are for a policy of one's own; see `load_policy`.
+    """
+    file = _policy_tensors(data, source)
+    try:
+        return _policy(file, policy, imports), _task(_object(file, "task"))
+    except FileFault:
+        raise
+    except _UNUSABLE as error:
+        raise FileFault(f"{source}: not a usable policy: {str(error).splitlines()[0] or error!r:.120}") from error
+
+
+def _policy_tensors(data: bytes, source: str) -> TensorFile:
     file = decode(data, source=source)
     if file.metadata.get("format") != FORMAT:
         raise FileFault(f"{source}: expected a {FORMAT} file, got {file.metadata.get('format', 'another')!r:.60}")
     version = file.metadata.get("version", "")
-    if version != str(VERSION):
-        raise FileFault(f"{source}: policy format version {version!r:.20}; this clipup reads version {VERSION}")
-    try:
-        return _policy(file), _task(_object(file, "task"))
-    except FileFault:
-        raise
-    except (ClipUpError, KeyError, ValueError, TypeError, AttributeError, RecursionError, OverflowError) as error:
-        raise FileFault(f"{source}: not a usable policy: {str(error).splitlines()[0] or error!r:.120}") from error
+    if version not in ("1", "2"):
+        raise FileFault(f"{source}: policy format version {version!r:.20}; this clipup reads versions 1 and 2")
+    return file
 
 
-def read_policy(path: str | os.PathLike[str]) -> tuple[Policy, PolicyTask]:
-    """Read a policy file. Never imports or runs anything that the file names."""
+def read_policy(
+    path: str | os.PathLike[str], *, policy: object = None, imports: Collection[str] = ()
+) -> tuple[Policy, PolicyTask]:
+    """Read a policy file. Never imports or runs anything that only the file names; see `load_policy`."""
     source = os.fspath(path)
 
     def head(data: bytes, size: int) -> None:
         check_head(data, size, source)
 
-    return decode_policy(read_named(path, SIZE_LIMIT, "a policy", head), source)
+    return decode_policy(read_named(path, SIZE_LIMIT, "a policy", head), source, policy, imports)
+
+
+def read_task(path: str | os.PathLike[str]) -> PolicyTask:
+    """Read the task of a policy file alone, which is possible without the code of a policy of one's own."""
+    source = os.fspath(path)
+    try:
+        file = _policy_tensors(read_named(path, SIZE_LIMIT, "a policy"), source)
+        return _task(_object(file, "task"))
+    except FileFault:
+        raise
+    except _UNUSABLE as error:
+        raise FileFault(f"{source}: not a usable policy: {str(error).splitlines()[0] or error!r:.120}") from error
 
 
 def save_policy(policy: Policy, path: str | os.PathLike[str], *, env: str = "") -> None:
@@ -112,12 +142,13 @@ def save_policy(policy: Policy, path: str | os.PathLike[str], *, env: str = "") 
     write_output(Path(path), encode_policy(policy, PolicyTask(env=env, trained_engine="auto")))
 
 
-def load_policy(path: str | os.PathLike[str]) -> Policy:
+def load_policy(path: str | os.PathLike[str], *, policy: object = None, imports: Collection[str] = ()) -> Policy:
     """Load a policy: a callable from an observation to an action, which needs only numpy.
 
-    `path` is a policy file, or a run directory whose newest policy is loaded.
+    `path` is a policy file, or a run directory whose newest policy is loaded. The code of a policy of one's own is not
+    in the file: `policy` is its class or object, or `imports` names the module that the file may import.
     """
-    return read_policy(policy_file(path))[0]
+    return read_policy(policy_file(path), policy=policy, imports=imports)[0]
 
 
 def policy_file(path: str | os.PathLike[str], *, best: bool = False) -> Path:
@@ -143,39 +174,28 @@ def _score(path: Path) -> float:
     if not path.is_file():
         return -math.inf
     try:
-        score = read_policy(path)[1].score
+        score = read_task(path).score
     except FileFault:
         return -math.inf
     return -math.inf if score is None else score
 
 
-def _policy(file: TensorFile) -> Policy:
-    architecture = _object(file, "network")
-    network = Network(
-        observation_size=_whole(architecture, "observation_size"),
-        action_size=_whole(architecture, "action_size"),
-        hidden=tuple(cast("list[int]", architecture["hidden"])),
-        bias=architecture["bias"] is True,
-        activation=cast(Activation, architecture["activation"]),  # checked by Network
-    )
+def _policy(file: TensorFile, policy: object, imports: Collection[str]) -> Policy:
+    network = read_network(_object(file, "network"), policy, imports)
     tensors = dict(file.tensors)
-    pieces: list[Array] = []
-    for number, layer in enumerate(network.layers):
-        pieces.append(_take(tensors, f"layers.{number}.weight", np.float32, (layer.outputs, layer.inputs)).ravel())
-        if layer.bias is not None:
-            pieces.append(_take(tensors, f"layers.{number}.bias", np.float32, (layer.outputs,)))
+    parameters = take_parameters(network, tensors)
+    network = take_buffers(network, tensors)
     statistics = None
     if "observation.mean" in tensors:
         size = (network.observation_size,)
-        mean = _take(tensors, "observation.mean", np.float64, size).astype(np.float64)
-        statistics = Statistics(mean, _take(tensors, "observation.stdev", np.float64, size).astype(np.float64))
+        mean = take(tensors, "observation.mean", np.float64, size).astype(np.float64)
+        statistics = Statistics(mean, take(tensors, "observation.stdev", np.float64, size).astype(np.float64))
     described = _object(file, "actions")
     if described["kind"] == "box":
-        described["low"] = _take(tensors, "action.low", np.float64, (network.action_size,)).tolist()
-        described["high"] = _take(tensors, "action.high", np.float64, (network.action_size,)).tolist()
+        described["low"] = take(tensors, "action.low", np.float64, (network.action_size,)).tolist()
+        described["high"] = take(tensors, "action.high", np.float64, (network.action_size,)).tolist()
     if tensors:
         raise FileFault(f"unexpected tensor {next(iter(tensors))!r:.60}")
-    parameters = np.concatenate(pieces).astype(np.float32)
     return Policy(network, parameters, statistics, Actions.from_dict(described))
 
 
@@ -197,10 +217,10 @@ def _task(details: dict[str, object]) -> PolicyTask:
         env_options=checked,
         engine=details["engine"],
         rescale_actions=details["rescale_actions"] is True,
-        generation=_whole(details, "generation"),
-        total_interactions=_whole(details, "total_interactions"),
+        generation=whole(details, "generation"),
+        total_interactions=whole(details, "total_interactions"),
         score=float(score) if isinstance(score, int | float) else None,
-        max_episode_steps=_whole(details, "max_episode_steps") if "max_episode_steps" in details else None,
+        max_episode_steps=whole(details, "max_episode_steps") if "max_episode_steps" in details else None,
         trained_engine=trained_engine,
         simulator_version=version,
     )
@@ -216,21 +236,3 @@ def _described(task: PolicyTask) -> dict[str, object]:
 
 def _object(file: TensorFile, name: str) -> dict[str, object]:
     return decode_object(file.metadata[name], f"metadata {name!r}", WORDS)
-
-
-def _whole(fields: Mapping[str, object], name: str) -> int:
-    value = fields[name]
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise FileFault(f"{name} is not a whole number")
-    return value
-
-
-def _take(tensors: dict[str, Array], name: str, dtype: type[np.generic], shape: tuple[int, ...]) -> Array:
-    array = tensors.pop(name, None)
-    if array is None or array.dtype != dtype or array.shape != shape:
-        got = "nothing" if array is None else f"{array.dtype}{array.shape}"
-        raise FileFault(f"tensor {name} must be {np.dtype(dtype).name}{shape}, got {got}")
-    values = array.astype(np.float64)
-    if np.isnan(values).any() or (np.isinf(values).any() and not name.startswith("action.")):
-        raise FileFault(f"tensor {name} holds numbers that are not finite")
-    return array

@@ -1,7 +1,7 @@
 """From observations to actions: the only place where a policy acts.
 
 Engines, `clipup.policies.Policy` and ``clipup bench`` all act through `Actor`, or through the same functions in machine
-code (`clipup.policies.compiled`), to the same bits. Exports are tested against it.
+code (`clipup.policies.compiled`, `clipup.policies.stepping`), to the same bits. Exports are tested against it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from clipup.policies.compiled import Forward
 from clipup.policies.feedforward import Network
 from clipup.policies.normalizer import Statistics
 from clipup.policies.protocol import PolicyNetwork
+from clipup.policies.stepping import Stepper
 
 Rows = NDArray[np.float32]
 
@@ -40,6 +41,8 @@ class Actor:
     ----------
     arrange
         Returns rows of parameters in the order in which `act` takes them.
+    state_size
+        How many numbers a policy remembers from step to step.
     """
 
     arrange: Callable[[Rows], Rows]
@@ -53,41 +56,43 @@ class Actor:
         compiled: bool | None = None,
     ) -> None:
         self._convert = actions.apply
+        self.state_size = network.state_size
+        self.arrange = network.arrange
         if isinstance(network, Network):
-            self.arrange = network.arrange
-            self._outputs: Callable[[Rows, NDArray[Any]], Rows] = Forward(network, statistics, compiled=compiled)
+            forward = Forward(network, statistics, compiled=compiled)
+            self._outputs: Callable[[Rows, Rows | None, NDArray[Any]], Rows] = lambda arranged, _, observations: (
+                forward(arranged, observations)
+            )
             return
-        normalize = _to_float32 if statistics is None else statistics.normalize
-        self.arrange = _as_they_are
-        self._outputs = lambda parameters, observations: network.forward(parameters, normalize(observations))
+        stepper = Stepper(network, statistics, compiled=compiled)
+        self._outputs = lambda arranged, state, observations: stepper(
+            arranged, self.initial_state(len(observations)) if state is None else state, observations
+        )
 
-    def act(self, arranged: Rows, observations: NDArray[Any]) -> NDArray[Any]:
+    def initial_state(self, rows: int) -> Rows:
+        """Return what `rows` policies remember when an episode starts: zeros (rows, state_size)."""
+        return np.zeros((rows, self.state_size), np.float32)
+
+    def act(self, arranged: Rows, observations: NDArray[Any], state: Rows | None = None) -> NDArray[Any]:
         """Return the action of row i's parameters on row i of `observations` (n, observation_size), as the task has it.
 
-        `arranged` is what `arrange` returned: one row for each observation, or one for all. A NaN in the outputs goes
-        into the action (a discrete choice takes the first of them).
+        `arranged` is what `arrange` returned: one row for each observation, or one for all. The rows of `state` are
+        changed; None stands for the start of an episode. A NaN in the outputs goes into the action (a discrete choice
+        takes the first of them).
         """
-        return self._convert(self._outputs(arranged, observations))
+        return self._convert(self._outputs(arranged, state, observations))
 
     def act_without_nan(
-        self, arranged: Rows, observations: NDArray[Any]
+        self, arranged: Rows, observations: NDArray[Any], state: Rows | None = None
     ) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
         """Return the actions as `act` does, and which rows had a NaN among their outputs (None if no row had).
 
         Those rows act as if all their outputs were zero: a simulator may do anything with a NaN, so it never gets one.
         Infinite outputs of other rows stay.
         """
-        outputs = self._outputs(arranged, observations)
+        outputs = self._outputs(arranged, state, observations)
         broken = None
         if math.isnan(np.maximum.reduce(outputs, axis=None, initial=0.0)):  # NaN is larger than any number to numpy
             broken = cast("NDArray[np.bool_]", np.isnan(outputs).any(axis=1))
             outputs[broken] = 0.0
         return self._convert(outputs), broken
-
-
-def _as_they_are(parameters: Rows) -> Rows:
-    return parameters
-
-
-def _to_float32(observations: NDArray[Any]) -> Rows:
-    return np.ascontiguousarray(observations, np.float32)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, cast
+from typing import Literal, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clipup.compilation.math import tanh
 from clipup.errors import InvalidArgument
+from clipup.policies.protocol import PolicyNetwork
 
 Activation = Literal["tanh", "relu"]
 ACTIVATIONS: tuple[Activation, ...] = ("tanh", "relu")
@@ -77,20 +79,16 @@ class Network:
 
     @classmethod
     def parse(cls, text: str, observation_size: int, action_size: int) -> Network:
-        """Return the network that `text` names: see `describe` for the forms."""
-        kind, _, rest = text.partition(":")
-        if kind == "linear" and not rest:
-            return cls(observation_size, action_size, bias=False)
-        if kind == "linear-bias" and not rest:
-            return cls(observation_size, action_size)
-        sizes, _, activation = rest.partition(":")
-        numbers = sizes.split(",")
-        if kind == "mlp" and all(number.strip().isdecimal() for number in numbers):
-            hidden = tuple(int(number) for number in numbers)
-            return cls(observation_size, action_size, hidden, activation=cast(Activation, activation or "tanh"))
-        raise InvalidArgument(
-            f"a network must be 'linear', 'linear-bias', 'mlp:64', 'mlp:64,64' or 'mlp:64:relu', got {text!r}"
-        )
+        """Return the network that `text` names: see `describe` for the forms.
+
+        `clipup.policies.parse_policy` knows all forms of policies.
+        """
+        # By name, at the call: the grammar knows this module.
+        grammar = importlib.import_module("clipup.policies.grammar")
+        network = grammar.parse_policy(text, observation_size, action_size)
+        if not isinstance(network, cls):
+            raise InvalidArgument(f"{text!r} is not a plain feed-forward network; use clipup.policies.parse_policy")
+        return network
 
     def describe(self) -> str:
         """Return the short form: ``linear`` (no bias), ``linear-bias``, ``mlp:64,64`` or ``mlp:64,64:relu``.
@@ -122,12 +120,19 @@ class Network:
 
     def check(self, parameters: NDArray[np.float32]) -> None:
         """Raise `InvalidArgument` unless `parameters` has one row per candidate of this network's length."""
-        if parameters.ndim != 2 or parameters.shape[1] != self.parameter_count or parameters.dtype != np.float32:
-            raise InvalidArgument(
-                f"parameters of a {self.describe()} network ({self.observation_size} observations, "
-                f"{self.action_size} outputs) must be float32 of shape (candidates, {self.parameter_count}), "
-                f"got {parameters.dtype} of shape {parameters.shape}"
-            )
+        check_rows(self, parameters)
+
+    state_size = 0  # it remembers nothing
+
+    def initial_center(self, seed: int) -> NDArray[np.float32]:
+        """Return the parameters that a search starts from: zeros."""
+        return np.zeros(self.parameter_count, np.float32)
+
+    def step(
+        self, arranged: NDArray[np.float32], state: NDArray[np.float32], inputs: NDArray[np.float32]
+    ) -> NDArray[np.float32]:
+        """Return what `forward_arranged` does; there is no state to change."""
+        return self.forward_arranged(arranged, inputs)
 
     def forward(self, parameters: NDArray[np.float32], inputs: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the outputs (n, action_size) of row i's parameters on row i's inputs, in a new array.
@@ -154,17 +159,38 @@ class Network:
         for number, layer in enumerate(self.layers):
             weights = arranged[:, layer.weights].reshape(rows, layer.inputs, layer.outputs)
             first = np.zeros((rows, layer.outputs), np.float32) if layer.bias is None else arranged[:, layer.bias]
-            if rows <= _FEW_ROWS:
-                # `accumulate` adds one after the other by definition; `sum` may take another order.
-                terms = np.concatenate([first[:, np.newaxis], values[:, :, np.newaxis] * weights], axis=1)
-                values = np.add.accumulate(terms, axis=1)[:, -1]
-            else:
-                values, sources = first.copy(), values
-                for i in range(layer.inputs):
-                    values += sources[:, i : i + 1] * weights[:, i]
+            values = sum_in_order(first, values, weights)
             if number < len(self.hidden):
                 if self.activation == "relu":
                     values = np.where(values <= 0.0, np.float32(0.0), values)
                 else:
                     values = tanh(values.astype(np.float64)).astype(np.float32)
         return np.ascontiguousarray(values)
+
+
+Floats = TypeVar("Floats", NDArray[np.float32], NDArray[np.float64])
+
+
+def sum_in_order(first: Floats, values: Floats, weights: Floats) -> Floats:
+    """Return ``first + values[:, 0] weights[:, 0] + values[:, 1] weights[:, 1] + …``, added from the left to the right.
+
+    `first` is (n, outputs), `values` (n, inputs) and `weights` (n, inputs, outputs); the result is a new array.
+    """
+    if len(values) <= _FEW_ROWS:
+        # `accumulate` adds one after the other by definition; `sum` may take another order.
+        terms = np.concatenate([first[:, np.newaxis], values[:, :, np.newaxis] * weights], axis=1)
+        return cast("Floats", np.add.accumulate(terms, axis=1)[:, -1])
+    total = first.copy()
+    for i in range(values.shape[1]):
+        total += values[:, i : i + 1] * weights[:, i]
+    return total
+
+
+def check_rows(network: PolicyNetwork, parameters: NDArray[np.float32]) -> None:
+    """Raise `InvalidArgument` unless `parameters` has one row per candidate of the network's length."""
+    if parameters.ndim != 2 or parameters.shape[1] != network.parameter_count or parameters.dtype != np.float32:
+        raise InvalidArgument(
+            f"parameters of a {network.describe()} network ({network.observation_size} observations, "
+            f"{network.action_size} outputs) must be float32 of shape (candidates, {network.parameter_count}), "
+            f"got {parameters.dtype} of shape {parameters.shape}"
+        )

@@ -13,13 +13,15 @@ from numpy.typing import ArrayLike, NDArray
 from clipup.errors import InvalidArgument
 from clipup.policies.act import Actor
 from clipup.policies.actions import Actions
-from clipup.policies.feedforward import Network
 from clipup.policies.normalizer import Statistics
+from clipup.policies.protocol import PolicyNetwork
 
 
 @dataclass(frozen=True)
 class Policy:
     """A trained policy: a network with its parameters, its observation statistics and its actions.
+
+    One with a memory remembers from call to call; call `reset` when an episode starts. Pickled, it starts anew.
 
     Parameters
     ----------
@@ -32,12 +34,13 @@ class Policy:
 
     Examples
     --------
+    >>> from clipup.policies import Network
     >>> policy = Policy(Network(2, 1, bias=False), np.array([1.0, 2.0]), None, Actions("box", 1, (-1.0,), (1.0,), (1,)))
     >>> policy([0.25, 0.25])
     array([0.75], dtype=float32)
     """
 
-    network: Network
+    network: PolicyNetwork
     parameters: NDArray[np.float32]
     statistics: Statistics | None
     actions: Actions
@@ -79,10 +82,15 @@ class Policy:
     def __getstate__(self) -> dict[str, object]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
+    def reset(self) -> None:
+        """Forget everything: an episode starts. Without a memory this does nothing."""
+        self.__dict__.pop("_memory", None)
+
     def __call__(self, observation: ArrayLike) -> NDArray[np.generic]:
         """Return the action for one observation; for a discrete space it is a 0-d integer array.
 
-        A batch of observations (n, observation_size) gives a batch of actions.
+        A batch of observations (n, observation_size) gives a batch of actions. With a memory, each row of a batch is an
+        episode of its own, and a batch of another size is refused until `reset`.
         """
         values = np.asarray(observation)
         single = values.ndim == 1
@@ -91,5 +99,18 @@ class Policy:
             raise InvalidArgument(
                 f"an observation must have {self.network.observation_size} numbers, got shape {values.shape}"
             )
-        actions = self._actor.act(self._arranged, rows)
+        actions = self._actor.act(self._arranged, rows, self._state(len(rows)))
         return actions[0, ...] if single else actions
+
+    def _state(self, rows: int) -> NDArray[np.float32] | None:
+        """Return what the episodes of `rows` rows remember."""
+        if not self.network.state_size:
+            return None
+        memory: NDArray[np.float32] | None = self.__dict__.get("_memory")
+        if memory is None:
+            memory = self.__dict__["_memory"] = self._actor.initial_state(rows)
+        if len(memory) != rows:
+            raise InvalidArgument(
+                f"a policy that remembers {len(memory)} episode(s) got {rows} observations; call reset first"
+            )
+        return memory

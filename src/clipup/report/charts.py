@@ -17,6 +17,7 @@ from clipup.errors import MissingDependency
 from clipup.files import make_directories, write_output
 from clipup.report.groups import RunGroup, group_runs
 from clipup.report.loading import LoadedRun
+from clipup.runs.names import NAMES
 from clipup.runs.rundir import directory_name
 
 COLORS = ("#0b6bcb", "#d1490c", "#0f8a5f", "#9333a8", "#a87400", "#0a8ca3", "#c2255c", "#5b6470")
@@ -29,23 +30,27 @@ Line = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class Chart:
-    """A field of the records or of the clock, and its title."""
+    """A field of the records or of the clock."""
 
     field: str
-    title: str
     reference: bool = False
+
+    @property
+    def title(self) -> str:
+        """The name of the field, as everywhere."""
+        return NAMES[self.field]
 
 
 CHARTS = (
-    Chart("score", "score of the center"),
-    Chart("fitness_mean", "mean fitness of the candidates"),
-    Chart("fitness_best", "fitness of the best candidate"),
-    Chart("speed", "update speed", reference=True),
-    Chart("stdev_norm", "norm of the standard deviations"),
-    Chart("gradient_agreement", "agreement of gradient halves"),
-    Chart("gradient_norm", "gradient norm"),
-    Chart("population", "candidates per generation"),
-    Chart("steps_per_second", "environment steps per second"),
+    Chart("score"),
+    Chart("fitness_mean"),
+    Chart("fitness_best"),
+    Chart("speed", reference=True),
+    Chart("stdev_norm"),
+    Chart("gradient_agreement"),
+    Chart("gradient_norm"),
+    Chart("population"),
+    Chart("steps_per_second"),
 )
 
 

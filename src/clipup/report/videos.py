@@ -51,7 +51,7 @@ def _video(run: LoadedRun, name: str, imports: Collection[str]) -> PageData:
         path = policy_file(str(run.path), best=True)
     except ClipUpError:
         path = policy_file(str(run.path), best=False)
-    policy, described = read_policy(path)
+    policy, described = read_policy(path, imports=imports)
     check_import(described.env, named=imports, source=str(path))
     prepare_rendering()
     task, _ = task_of(described, rendering=True)

@@ -22,6 +22,8 @@ from clipup.reproduction.targets import claims_of, published_mean, published_per
 from clipup.reproduction.verdicts import NOT_ENOUGH, VERDICTS, Verdict, verdicts
 
 UNFINISHED_DIRECTORY = "unfinished"
+GROUP_HEADER = ("group", "paper", "ours: mean ± stdev", "interquartile mean (95 %)", "finished runs", "further runs")
+CLAIM_HEADER = ("claim", "where", "paper", "ours", "interval", "runs", "verdict")
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,7 @@ def group_table(results: Results) -> Table:
     experiment = experiment_named(results.experiment)
     wanted = experiment.runs if results.as_published else results.runs
     rows = [_group_row(group, results, wanted) for group in results.groups]
-    header = ("group", "paper", "ours: mean ± stdev", "interquartile mean (95 %)", "finished runs", "further runs")
-    return Table(f"{experiment.title}: score after {results.generations} generations", header, tuple(rows))
+    return Table(f"{experiment.title}: score after {results.generations} generations", GROUP_HEADER, tuple(rows))
 
 
 def verdict_table(verdicts: Sequence[Verdict]) -> Table:
@@ -61,8 +62,7 @@ def verdict_table(verdicts: Sequence[Verdict]) -> Table:
         runs = f"{entry.runs} of {entry.runs_published}" if entry.runs_published else "–"
         ours, interval = entry.ours or "–", entry.interval or "–"
         rows.append((entry.claim, entry.where, entry.published, ours, interval, runs, entry.text))
-    header = ("claim", "where", "paper", "ours", "interval", "runs", "verdict")
-    return Table("claims of the paper", header, tuple(rows))
+    return Table("claims of the paper", CLAIM_HEADER, tuple(rows))
 
 
 def scale_table(results: Results) -> Table:

@@ -22,6 +22,7 @@ from clipup.engines.protocol import DEFAULT_LANES
 from clipup.engines.task import EpisodeSeeds
 from clipup.errors import InvalidArgument
 from clipup.optimizers import BETA1, BETA2, EPSILON, MOMENTUM, OPTIMIZERS, STEP_RATIO
+from clipup.policies.named import check_policy
 from clipup.runs.keywords import RunChanges, Scalar
 from clipup.searches import RADIUS_FACTOR, SEARCHES, SHAPINGS, unused_settings
 from clipup.searches.schedules import parse_schedules
@@ -91,7 +92,9 @@ class RunConfig:
         DEFAULT_LANES, "task", "simulators that step together; part of what is computed", at_least=1, at_most=MANY
     )
 
-    policy: str = _setting("linear-bias", "policy", "linear, linear-bias, or mlp:64,64 (tanh layers)")
+    policy: str = _setting(
+        "linear-bias", "policy", "linear, linear-bias, mlp:64,64, gru:32, mlp:64+lstm:32 (docs/policies.md)"
+    )
     normalize: bool = _setting(True, "policy", "normalize observations by their running mean and stdev")
 
     search: str = _setting(SEARCHES[0], "search", "which search (docs/searches.md)", SEARCHES)
@@ -157,6 +160,9 @@ class RunConfig:
         5.0, "execution", "write a checkpoint when the last one is this old; 0: after every generation", at_least=0
     )
     keep_checkpoints: int = _setting(3, "execution", "how many checkpoints to keep", at_least=1)
+    mixed_arithmetic: bool = _setting(
+        False, "execution", "accept processors that round differently; the run then cannot be repeated exactly"
+    )
     tensorboard: bool = _setting(False, "execution", "also write TensorBoard events into the run directory")
     wandb: str | None = _setting(None, "execution", "also log to this Weights & Biases project")
     mlflow: str | None = _setting(None, "execution", "also log to this MLflow experiment")
@@ -166,6 +172,7 @@ class RunConfig:
             object.__setattr__(self, name, check_value(name, value))
         if not self.env:
             raise InvalidArgument("env must name an environment, such as LunarLanderContinuous-v3")
+        check_policy(self.policy)
         if self.population % 2:
             raise InvalidArgument(f"population must be even (candidates come in mirrored pairs), got {self.population}")
         if self.population_max is not None and self.population_max < self.population:

@@ -26,6 +26,7 @@ class RunChanges(TypedDict, total=False):
     episode_timeout: float | None
     checkpoint_seconds: float
     keep_checkpoints: int
+    mixed_arithmetic: bool
     tensorboard: bool
     wandb: str | None
     mlflow: str | None
@@ -43,7 +44,7 @@ class RunSettings(RunChanges, total=False):
     episode_seeds: str
     rescale_actions: bool
     lanes: int
-    policy: str
+    policy: str | object
     normalize: bool
     search: str
     max_speed: float

@@ -12,7 +12,7 @@ from clipup.errors import InvalidArgument
 from clipup.runs.config import RunConfig, check_name, check_value, kinds
 from clipup.runs.presets import Preset, full_name, preset_for, preset_named
 from clipup.runs.toml import read_toml
-from clipup.runs.trust import check_cluster, check_import, check_init
+from clipup.runs.trust import check_cluster, check_import, check_init, check_policy_import
 
 
 def resolve(
@@ -53,6 +53,8 @@ def resolve(
         raise InvalidArgument("population_max bounds a population that grows; set interactions too, or neither")
     if "env" not in explicit:
         check_import(config.env, named=imports, source=str(file))
+    if "policy" not in explicit:
+        check_policy_import(config.policy, named=imports, source=str(file))
     check_cluster(config.cluster, named="cluster" in explicit, source=str(file))
     check_init(config.init, named="init" in explicit, source=str(file))
     return config, chosen

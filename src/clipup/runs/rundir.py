@@ -46,9 +46,9 @@ class Status:
     actions: str = ""
     """The kind of the actions: discrete or box."""
     warning: str = ""
-    """What is odd about the environment."""
+    """What is odd about the environment, and about workers that round differently."""
     arithmetic_changed_at: int = 0
-    """The generation up to which another version of clipup computed with other roundings; 0 if none did."""
+    """The generation up to which another machine or version of clipup computed with other roundings; 0 if none did."""
 
 
 class RunDirectory:
@@ -155,7 +155,8 @@ class RunDirectory:
 
     def _import_flag(self) -> str:
         try:
-            return import_flag(self.read_config().env)
+            config = self.read_config()
+            return import_flag(config.env, config.policy)
         except (FileFault, OSError):
             return ""
 
@@ -204,7 +205,7 @@ class RunDirectory:
                 versions.append(f"{library} {version(library)}")
         return (
             f"The whole configuration of this run. Repeat it: clipup train --config {self.config_path}"
-            f"{import_flag(config.env)} --run NEW\n"
+            f"{import_flag(config.env, config.policy)} --run NEW\n"
             f"Made with {', '.join(versions)}."
         )
 

@@ -49,6 +49,9 @@ class Storage:
     limits_evaluation: bool = False
     """Whether `max_episode_steps` holds for evaluations too, because the environment has no limit of its own."""
 
+    def take_up(self) -> None:
+        """Go on from the checkpoint, which was found to fit; nothing was changed before."""
+
     def begin(self, status: Status) -> None:
         """The run starts."""
 
@@ -80,11 +83,18 @@ class DirectoryStorage(Storage):
     the machine stops, the newest checkpoint finds its records whole. Lines beyond it are cut off on resuming.
     """
 
-    def __init__(self, directory: RunDirectory, config: RunConfig, warn: Callable[[str], None]) -> None:
-        """Find the newest usable checkpoint and bring the record files to where it stands."""
+    def __init__(
+        self, directory: RunDirectory, config: RunConfig, warn: Callable[[str], None], *, changed: bool = False
+    ) -> None:
+        """Find the newest usable checkpoint. Nothing is changed before `take_up`.
+
+        `changed` says that the directory's configuration is not `config` yet. It is written when the run begins.
+        """
         self.path = directory.path
         self._directory = directory
         self._config = config
+        self._config_changed = changed
+        self._warn = warn
         self._written = -1
         # The first generation of every start is saved: a run that is killed again and again gets ahead all the same.
         self._written_at = -math.inf
@@ -98,6 +108,10 @@ class DirectoryStorage(Storage):
             )
         if self.checkpoint is not None:
             self._check_fits(self.checkpoint)
+
+    def take_up(self) -> None:
+        """Bring the record files to where the checkpoint stands, and remove what a crash left."""
+        directory, warn = self._directory, self._warn
         generation = 0
         size = 0
         if self.checkpoint is not None:
@@ -120,6 +134,8 @@ class DirectoryStorage(Storage):
 
     def begin(self, status: Status) -> None:
         """Write that the run is going."""
+        if self._config_changed:
+            self._directory.write_config(self._config)
         self._directory.write_status(status)
 
     def append(self, record: Record, clock: ClockRecord) -> RecordsMark:

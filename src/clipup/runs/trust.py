@@ -1,10 +1,10 @@
 """A file never causes an import, a connection or a crowd of processes.
 
-``module:EnvId`` makes Gymnasium import `module`, which runs its code. That is fine when a person typed it. When the
-name only stands in a file (a policy, a run's configuration), the person has to name the module too. The same holds
-for the address of a cluster: what answers there sends objects that run code when they are read. Services that log a
-run elsewhere are connected to only if the person names them in that very call. Workers that a file asks for are at
-most as many as there are processors here.
+``module:EnvId`` makes Gymnasium import `module`, which runs its code; so does the name of a task or a policy of one's
+own. That is fine when a person typed it. When the name only stands in a file (a policy, a run's configuration), the
+person has to name the module too. The same holds for the address of a cluster: what answers there sends objects that
+run code when they are read. Services that log a run elsewhere are connected to only if the person names them in that
+very call. Workers that a file asks for are at most as many as there are processors here.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import shlex
 from collections.abc import Callable, Collection
 
 from clipup.errors import InvalidArgument
+from clipup.policies.named import own_name
 from clipup.processors import available_threads
 from clipup.runs.config import RunConfig
 
@@ -36,21 +37,32 @@ def check_import(env: str, *, named: Collection[str], source: str) -> None:
         )
 
 
+def check_policy_import(policy: str, *, named: Collection[str], source: str) -> None:
+    """Refuse a policy of one's own from the file `source` whose module the user did not name."""
+    own = own_name(policy)
+    if own is not None and own.place not in named:
+        raise InvalidArgument(
+            f"{source} names the policy {policy!r}, which imports {own.place!r}; if you trust it, say so: "
+            f"--import {own.place}"
+        )
+
+
 def check_init(init: str | None, *, named: bool, source: str) -> None:
     """Refuse a policy to start from that only the file `source` names: a file leads to no other one."""
     if init is not None and not named:
         raise InvalidArgument(f"{source} starts from the policy {init!r}; if that is meant, say so: --init {init}")
 
 
-def import_words(env: str) -> list[str]:
-    """Return the words that let a command import the module of `env`, which a file names: ``--import MODULE``."""
-    module = env.rpartition(":")[0]
-    return ["--import", module] if module else []
+def import_words(env: str, policy: str = "") -> list[str]:
+    """Return the words that let a command import what a file names: ``--import MODULE`` of `env` and of `policy`."""
+    own = own_name(policy)
+    modules = dict.fromkeys([env.rpartition(":")[0], "" if own is None else own.place])
+    return [word for module in modules if module for word in ("--import", module)]
 
 
-def import_flag(env: str) -> str:
+def import_flag(env: str, policy: str = "") -> str:
     """Return `import_words` as text that continues a command."""
-    return "".join(f" {shlex.quote(word)}" for word in import_words(env))
+    return "".join(f" {shlex.quote(word)}" for word in import_words(env, policy))
 
 
 def check_cluster(cluster: str | None, *, named: bool, source: str) -> None:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from clipup.compilation.math import log_each
 from clipup.errors import Diverged, InvalidArgument, StateMismatch
 from clipup.optimizers.protocol import State, Vector, norm
 from clipup.searches import checks
@@ -47,7 +48,7 @@ class _Rates:
     def of(cls, candidates: int, n: int, speed_up: float) -> _Rates:
         """Return those for so many candidates in dimension n; `speed_up` multiplies the rates of the covariance."""
         parents = candidates // 2
-        raw = math.log((candidates + 1) / 2) - np.log(np.arange(1, parents + 1))
+        raw = math.log((candidates + 1) / 2) - log_each(range(1, parents + 1))
         weights = np.zeros(candidates)
         weights[:parents] = raw / raw.sum()
         mu_eff = 1 / float(np.square(weights).sum())

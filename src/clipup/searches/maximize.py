@@ -160,6 +160,8 @@ def maximize(
         The keyword arguments of the search, without `interactions` and `population_max`. At least ``dimension=`` or
         ``center=``, and ``max_speed=`` (for a search without optimizer: ``stdev=``).
 
+    Notes
+    -----
     Ctrl-C ends the search early and returns what was found, with ``stopped == "interrupted"``.
 
     >>> result = maximize(lambda x: -np.square(x - 1.0).sum(axis=1), dimension=2, max_speed=0.3, seed=1)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from clipup.compilation.math import log_each
 from clipup.errors import InvalidArgument, InvalidFitness
 from clipup.optimizers.protocol import check_number
 
@@ -75,7 +76,7 @@ def nes_utilities(fitnesses: FitnessArray) -> FitnessArray:
     array([-0.25,  0.48, -0.25,  0.02])
     """
     n = fitnesses.size
-    raw = np.maximum(0.0, math.log(n / 2 + 1) - np.log(np.arange(1, n + 1)))
+    raw = np.maximum(0.0, math.log(n / 2 + 1) - log_each(range(1, n + 1)))
     return shared_by_rank(fitnesses, raw / raw.sum() - 1 / n)
 
 

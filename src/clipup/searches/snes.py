@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from clipup.compilation.math import exp_each
 from clipup.optimizers.protocol import Optimizer, State, Vector, check_positive, norm, step_report
 from clipup.searches import checks
 from clipup.searches.ask_tell import GaussianSearch, GaussianState, gaussian_state
@@ -142,7 +143,7 @@ class SNES(GaussianSearch[_State]):
         gradient = stdev * sums.center
         spread = sums.squares - (0.0 if weights.stdev is None else weights.stdev.sum())
         figures = {"gradient_norm": norm(gradient), "gradient_agreement": agreement(sums, stdev)}
-        stdev = np.maximum(stdev * np.exp(self._stdev_learning_rate / 2 * spread), STDEV_FLOOR)
+        stdev = np.maximum(stdev * exp_each(self._stdev_learning_rate / 2 * spread), STDEV_FLOOR)
         if self._optimizer is None:
             return self._moved(fitnesses, self._center_learning_rate * gradient, stdev, figures)
         with self._ascent(gradient) as step:

@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from clipup.compilation.math import log_each
 from clipup.errors import Diverged, StateMismatch
 from clipup.optimizers.protocol import State, Vector, check_positive, norm
 from clipup.searches import checks
@@ -103,7 +104,7 @@ class XNES(AskTell[_State, LinearBatch]):
             default=4 + math.floor(3 * math.log(d)),
             mirrored=False,
         )
-        sigma = math.exp(float(np.log(spread).mean()))  # so that B has determinant 1
+        sigma = math.exp(float(log_each(spread.tolist()).mean()))  # so that B has determinant 1
         state = _State(
             center=start,
             seed=draw_seed() if seed is None else check_seed(seed),

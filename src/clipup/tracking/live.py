@@ -7,6 +7,7 @@ import time
 from typing import Any, TextIO
 
 from clipup.errors import MissingDependency, printable
+from clipup.runs.names import NAMES, TIME_LEFT
 from clipup.runs.records import ClockRecord, Record
 from clipup.runs.rundir import Status
 from clipup.tracking.protocol import RunInfo, Tracker
@@ -14,6 +15,7 @@ from clipup.tracking.terminal import count, duration, headline, number, remainin
 
 _BARS = "▁▂▃▄▅▆▇█"
 _HISTORY = 60
+_LABELS = {**NAMES, "speed": f"{NAMES['speed']} / max"}
 
 
 class LiveDisplay(Tracker):
@@ -74,20 +76,21 @@ class LiveDisplay(Tracker):
         speed = f"{record.speed:.4g}"
         if record.max_speed is not None:
             speed += f" / {record.max_speed:.4g}" + (" (clipped)" if record.clipped else "")
-        gradient = f"norm {record.gradient_norm:.3g}" if math.isfinite(record.gradient_norm) else "-"
+        gradient = f"{record.gradient_norm:.3g}" if math.isfinite(record.gradient_norm) else "-"
         table = Table.grid(padding=(0, 3))
         for _ in range(4):
             table.add_column(no_wrap=True)
         rows = [
             ("generation", f"{record.generation}{limit}", "score", self._score),
-            ("population", f"{record.population}", "best fitness", number(record.best)),
-            ("interactions", count(record.total_interactions), "mean fitness", number(record.fitness_mean)),
-            ("steps/s", count(clock.steps_per_second), "speed / max", speed),
-            ("elapsed", duration(elapsed), "stdev norm", f"{record.stdev_norm:.4g}"),
-            ("remaining", remaining(config, record, clock), "gradient", gradient),
+            ("population", f"{record.population}", "best", number(record.best)),
+            ("total_interactions", count(record.total_interactions), "fitness_mean", number(record.fitness_mean)),
+            ("steps_per_second", count(clock.steps_per_second), "speed", speed),
+            ("seconds", duration(elapsed), "stdev_norm", f"{record.stdev_norm:.4g}"),
+            (TIME_LEFT, remaining(config, record, clock), "gradient_norm", gradient),
         ]
         for first, left, second, right in rows:
-            table.add_row(Text(first, style="dim"), left, Text(second, style="dim"), right)
+            named = [Text(_LABELS.get(key, key), style="dim") for key in (first, second)]
+            table.add_row(named[0], left, named[1], right)
         if len(self._scores) > 1:
             table.add_row(Text("curve", style="dim"), Text(sparkline(self._scores), style="green"), "", "")
         return table

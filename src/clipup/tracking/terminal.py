@@ -9,6 +9,7 @@ from typing import TextIO
 from clipup.engines import registry
 from clipup.errors import printable
 from clipup.runs.config import RunConfig
+from clipup.runs.names import NAMES, TIME_LEFT
 from clipup.runs.records import ClockRecord, Record
 from clipup.tracking.protocol import RunInfo, Tracker
 
@@ -33,22 +34,23 @@ class PlainDisplay(Tracker):
             return
         self._shown = time.monotonic()
         limit = self._config.generations if self._config is not None else None
-        parts = [
-            f"generation {record.generation}" + (f"/{limit}" if limit else ""),
-            f"population {record.population}",
-            f"interactions {count(record.total_interactions)}",
-            f"score {score(record)}",
-            f"best {number(record.best)}",
-            f"mean {number(record.fitness_mean)}",
-            f"speed {record.speed:.3g}" + (f"/{record.max_speed:.3g}" if record.max_speed else ""),
-            f"stdev {record.stdev_norm:.3g}",
-            f"{count(clock.steps_per_second)} steps/s",
-            f"{duration(clock.seconds)}",
-        ]
+        values = {
+            "generation": f"{record.generation}" + (f"/{limit}" if limit else ""),
+            "population": f"{record.population}",
+            "total_interactions": count(record.total_interactions),
+            "score": score(record),
+            "best": number(record.best),
+            "fitness_mean": number(record.fitness_mean),
+            "speed": f"{record.speed:.3g}" + (f"/{record.max_speed:.3g}" if record.max_speed else ""),
+            "stdev_norm": f"{record.stdev_norm:.3g}",
+            "steps_per_second": count(clock.steps_per_second),
+            "seconds": duration(clock.seconds),
+        }
         if self._config is not None:
-            parts.append(f"{remaining(self._config, record, clock)} left")
+            values[TIME_LEFT] = remaining(self._config, record, clock)
         if record.nonfinite:
-            parts.append(f"{record.nonfinite} non-finite")
+            values["nonfinite"] = f"{record.nonfinite}"
+        parts = [f"{NAMES.get(key, key)} {value}" for key, value in values.items()]
         write_line(self._stream, "  ".join(parts))
 
     def message(self, text: str) -> None:

@@ -19,6 +19,7 @@ from clipup.executors import make_executor
 from clipup.export.policy import PolicyTask, encode_policy
 from clipup.files import write_output
 from clipup.policies import Policy
+from clipup.policies.named import name_of
 from clipup.runs import rundir
 from clipup.runs.config import CHANGEABLE, RunConfig, check_name, differences
 from clipup.runs.keywords import RunChanges, RunSettings
@@ -26,7 +27,7 @@ from clipup.runs.records import Record, read_records
 from clipup.runs.resolve import parse_flag, resolve
 from clipup.runs.rundir import RunDirectory
 from clipup.runs.storage import DirectoryStorage, Storage
-from clipup.runs.trust import check_cluster, check_import, trusted_execution
+from clipup.runs.trust import check_cluster, check_import, check_policy_import, trusted_execution
 from clipup.tracking import Tracker, make_trackers
 from clipup.training.callbacks import Callback
 from clipup.training.setup import make_search, make_task
@@ -128,7 +129,8 @@ def train(
         generation. One that returns True stops the run after it. One that returns numbers by name adds them to the
         record. An error in one ends the run, with everything saved.
     settings
-        Any field of `clipup.runs.config.RunConfig`: ``max_speed=0.1, generations=100``.
+        Any field of `clipup.runs.config.RunConfig`: ``max_speed=0.1, generations=100``. `policy` may also be a policy
+        of one's own (docs/policies.md): a class, an object or a ``torch.nn.Module``.
 
     Examples
     --------
@@ -136,6 +138,7 @@ def train(
     """
     maker, name = _environment(env)
     given: dict[str, object] = dict(settings)
+    policy = _own_policy(given)
     if isinstance(given.get("generations"), str):
         given["generations"] = parse_flag("generations", str(given["generations"]))
     if given.get("init") is not None:
@@ -153,13 +156,27 @@ def train(
     while run is True:
         path = rundir.next_free(Path("runs"), resolved.env)
         try:
-            return start(resolved, RunDirectory(path), trackers=told, maker=maker, typed=given, callbacks=callbacks)
+            return start(
+                resolved,
+                RunDirectory(path),
+                trackers=told,
+                maker=maker,
+                typed=given,
+                callbacks=callbacks,
+                policy=policy,
+            )
         except (RunExists, RunBusy):
             if path == tried:
                 raise
             tried = path  # another run took the name since it was found free; the next number is looked for
     return start(
-        resolved, RunDirectory(run) if run else None, trackers=told, maker=maker, typed=given, callbacks=callbacks
+        resolved,
+        RunDirectory(run) if run else None,
+        trackers=told,
+        maker=maker,
+        typed=given,
+        callbacks=callbacks,
+        policy=policy,
     )
 
 
@@ -167,6 +184,7 @@ def resume(
     run: str | os.PathLike[str],
     *,
     env: Environment | None = None,
+    policy: object = None,
     imports: Collection[str] = (),
     more_generations: int | None = None,
     progress: bool = False,
@@ -182,8 +200,10 @@ def resume(
         The directory of the run.
     env
         The callable that makes the environment, or the task, for a run that was trained with one.
+    policy
+        The policy of one's own, for a run that was trained with an object.
     imports
-        Modules that the run's environment may import.
+        Modules that the run's environment or policy may import.
     more_generations
         Raises the limit by this many generations.
     progress, trackers, callbacks
@@ -214,11 +234,28 @@ def resume(
         raise InvalidArgument(f"generations must be at least the {made} already made, got {config.generations}")
     if env is None:
         check_import(config.env, named=imports, source=str(directory.config_path))
+    if policy is None:
+        check_policy_import(config.policy, named=imports, source=str(directory.config_path))
     check_cluster(config.cluster, named="cluster" in given, source=str(directory.config_path))
     maker, _ = _environment(env)
     return proceed(
-        config, directory, trackers=[*trackers, *_displays(progress)], maker=maker, typed=given, callbacks=callbacks
+        config,
+        directory,
+        trackers=[*trackers, *_displays(progress)],
+        maker=maker,
+        typed=given,
+        callbacks=callbacks,
+        policy=policy,
     )
+
+
+def _own_policy(given: dict[str, object]) -> object:
+    """Return the policy that is an object, if one is given; its name takes its place among the settings."""
+    policy = given.get("policy")
+    if policy is None or isinstance(policy, str):
+        return None
+    given["policy"] = name_of(policy)
+    return policy
 
 
 def _environment(env: str | Environment | None) -> tuple[Environment | None, str | None]:
@@ -243,6 +280,7 @@ def start(
     maker: Environment | None = None,
     typed: Collection[str] | None = None,
     callbacks: Sequence[Callback] = (),
+    policy: object = None,
 ) -> TrainingResult:
     """Run a configuration from its beginning, in a new directory or in none.
 
@@ -257,7 +295,7 @@ def start(
         directory.create(config)
         return DirectoryStorage(directory, config, _warner(trackers))
 
-    return _run(config, directory, store, trackers, maker, typed, callbacks)
+    return _run(config, directory, store, trackers, maker, typed, callbacks, policy=policy)
 
 
 def proceed(
@@ -268,6 +306,7 @@ def proceed(
     maker: Environment | None = None,
     typed: Collection[str] | None = None,
     callbacks: Sequence[Callback] = (),
+    policy: object = None,
 ) -> TrainingResult:
     """Go on with the run in `directory`. Its settings may differ from `config` in limits and execution only.
 
@@ -280,13 +319,10 @@ def proceed(
 
     def store() -> Storage:
         directory.open()
-        storage = DirectoryStorage(directory, config, _warner(trackers))
-        if config != before:
-            directory.write_config(config)
-        return storage
+        return DirectoryStorage(directory, config, _warner(trackers), changed=config != before)
 
     engine = engine_of(directory, make_task(config, maker))
-    return _run(config, directory, store, trackers, maker, typed, callbacks, engine)
+    return _run(config, directory, store, trackers, maker, typed, callbacks, engine, policy)
 
 
 def engine_of(directory: RunDirectory, task: Task) -> str:
@@ -309,6 +345,7 @@ def _run(
     typed: Collection[str] | None = None,
     callbacks: Sequence[Callback] = (),
     engine: str | None = None,
+    policy: object = None,
 ) -> TrainingResult:
     path = directory.path if directory is not None else None
     trusted = config if typed is None else trusted_execution(config, typed, _warner(trackers))
@@ -316,12 +353,13 @@ def _run(
     task = make_task(config, maker)
     executor = make_executor(
         task if engine is None else dataclasses.replace(task, engine=engine),
-        config.policy,
+        config.policy if policy is None else policy,
         collect_moments=config.normalize,
         lanes=config.lanes,
         workers=trusted.workers,
         cluster=config.cluster,
         episode_timeout=config.episode_timeout,
+        mixed_arithmetic=config.mixed_arithmetic,
     )
     # Every mistake in the configuration is found before anything is written.
     with Interruption() as interruption:  # until everything is closed: a late signal must not disturb that

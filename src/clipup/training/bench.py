@@ -19,8 +19,9 @@ import numpy as np
 from clipup.engines import Rollout, Task, registry
 from clipup.engines.protocol import DEFAULT_LANES
 from clipup.errors import InvalidArgument
-from clipup.policies import Moments, Network, Normalizer, Statistics
+from clipup.policies import Moments, Normalizer, Statistics
 from clipup.policies.act import Actor
+from clipup.policies.named import make_policy
 from clipup.processors import available_threads
 from clipup.runs.config import RunConfig
 from clipup.searches import Search
@@ -51,8 +52,9 @@ class Speed:
 class Contest:
     """The simulator alone and whole generations of training, to be measured in turns.
 
-    The arguments are those of training. `network` is as `Network.parse` takes it. `lanes` defaults to the population
-    size, at most `DEFAULT_LANES`. `search` makes another search than the usual one, for this many parameters.
+    The arguments are those of training. `network` is as `clipup.policies.named.make_policy` takes it. `lanes` defaults
+    to the population size, at most `DEFAULT_LANES`. `search` makes another search than the usual one, for this many
+    parameters.
     Normalization starts from `statistics`, which count as `KNOWN_OBSERVATIONS` observations.
     """
 
@@ -60,7 +62,7 @@ class Contest:
         self,
         task: Task,
         *,
-        network: str = "linear-bias",
+        network: object = "linear-bias",
         population_size: int = 200,
         lanes: int | None = None,
         threads: int | None = None,
@@ -74,7 +76,7 @@ class Contest:
         self.population_size = population_size
         self._engine = registry.make_engine(task, lanes=self.lanes, threads=self.threads)
         self.engine = self._engine.description
-        self.network = Network.parse(network, self.engine.observation_size, self.engine.actions.size)
+        self.network = make_policy(network, self.engine.observation_size, self.engine.actions.size)
         own = RunConfig(env=self.label, population=population_size, max_speed=0.15, seed=1)
         self._make_search = search or partial(make_search, own)
         self._normalize = normalize

@@ -14,6 +14,7 @@ import numpy as np
 from clipup.engines import EngineDescription, Outcomes
 from clipup.errors import FileFault, InvalidArgument
 from clipup.executors import Executor
+from clipup.executors.fingerprint import Fingerprint
 from clipup.export.policy import PolicyTask
 from clipup.policies import Normalizer, Policy, Statistics
 from clipup.runs.checkpoint import Checkpoint, whole_value
@@ -27,7 +28,7 @@ from clipup.training.callbacks import Callback, Progress, call_all
 from clipup.training.setup import follow_schedule
 from clipup.training.signals import Interrupted, Interruption
 from clipup.training.state import Score, TrainingState
-from clipup.training.warm_start import start_from
+from clipup.training.warm_start import start_at_its_center, start_from
 
 ARITHMETIC = 2
 """Version of the roundings: 1 was BLAS's, in version 0.1; 2 is the same on any processor."""
@@ -69,16 +70,20 @@ class Trainer:
         self._normalizer = Normalizer(self._network.observation_size) if config.normalize else None
         if start is not None and storage.checkpoint is None:
             start_from(*start, search, self._normalizer)
+        elif storage.checkpoint is None:
+            start_at_its_center(self._network, search)
         self._state = TrainingState.at_start(search, self._normalizer)
         self._callbacks = tuple(callbacks)
         self._called_off = False
         self._target = target_score(config, self._engine)
         self._notes: list[str] = []
         self._arithmetic_changed_at = 0
+        self._fingerprint = executor.description.fingerprint
         if storage.checkpoint is not None:
             self._check_engine(storage.checkpoint)
             self._compare_arithmetic(storage.checkpoint)
             self._state = TrainingState.loaded(storage.checkpoint, search, self._normalizer)
+        storage.take_up()
         self._seconds = storage.seconds
         self._last = storage.last_lines()
 
@@ -265,6 +270,8 @@ class Trainer:
             "simulator_version": self._engine.version,
             "arithmetic": ARITHMETIC,
             "arithmetic_changed_at": self._arithmetic_changed_at,
+            "act_digest": self._fingerprint.act,
+            "simulation_digest": self._fingerprint.simulation,
         }
         return state.checkpoint(words)
 
@@ -287,12 +294,33 @@ class Trainer:
                 f"note: another version of clipup made the first {checkpoint.generation} generations, with other "
                 "roundings; status.json keeps that number"
             )
+        else:
+            self._compare_fingerprint(checkpoint)
         before = counters.get("simulator_version", self._engine.version)
         if before != self._engine.version:
             self._notes.append(
                 f"note: {self._engine.name} ran with version {before} of its simulator before, and goes on with "
                 f"{self._engine.version}"
             )
+
+    def _compare_fingerprint(self, checkpoint: Checkpoint) -> None:
+        """Refuse to go on where the same numbers give other results than before, or note that it is accepted."""
+        counters = checkpoint.counters
+        before = Fingerprint(*(str(counters.get(name, ""))[:16] for name in ("act_digest", "simulation_digest")))
+        different = before.differs_in(self._fingerprint)
+        if different and not self.config.mixed_arithmetic:
+            raise FileFault(
+                "this machine rounds differently from the one that made the run, by its processor or libraries: the "
+                f"same numbers give other bits in {different}; resume on a machine like that one, or accept that with "
+                "--mixed-arithmetic"
+            )
+        if different:
+            self._arithmetic_changed_at = checkpoint.generation
+            self._notes.append(
+                f"note: another machine made the first {checkpoint.generation} generations, with other roundings in "
+                f"{different}; status.json keeps that number"
+            )
+        self._fingerprint = self._fingerprint.or_else(before)
 
     def _status(self, state: str, reason: str, score: Score | None = None) -> Status:
         score = score or self._state.score

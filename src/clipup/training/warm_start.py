@@ -8,14 +8,18 @@ import numpy as np
 
 from clipup.errors import InvalidArgument
 from clipup.export.policy import PolicyTask, policy_file, read_policy
-from clipup.policies import Network, Normalizer, Policy
+from clipup.policies import Normalizer, Policy, PolicyNetwork
+from clipup.policies.modules import ModuleNetwork
 from clipup.policies.normalizer import Moments
+from clipup.policies.own import OwnNetwork
 from clipup.searches import Search
 
 
-def read_start(path: str | os.PathLike[str], network: Network) -> tuple[Policy, PolicyTask]:
+def read_start(path: str | os.PathLike[str], network: PolicyNetwork) -> tuple[Policy, PolicyTask]:
     """Return the policy in a file or a run directory; `InvalidArgument` unless it has this network."""
-    policy, task = read_policy(policy_file(path))
+    own = network.policy if isinstance(network, OwnNetwork) else None
+    own = network.module if isinstance(network, ModuleNetwork) else own
+    policy, task = read_policy(policy_file(path), policy=own)
     if policy.network != network:
         raise InvalidArgument(
             f"{path} is a policy of {policy.network.describe()} with {policy.network.observation_size} observations "
@@ -23,6 +27,16 @@ def read_start(path: str | os.PathLike[str], network: Network) -> tuple[Policy, 
             f"{network.observation_size} and {network.action_size}"
         )
     return policy, task
+
+
+def start_at_its_center(network: PolicyNetwork, search: Search) -> None:
+    """Move the center of a new search to where the policy wants it."""
+    center = network.initial_center(search.seed)
+    if not center.any():
+        return
+    if "center" not in search.state_dict():
+        raise InvalidArgument(f"a {search.kind} search starts at zero only; add +zeros to the policy")
+    search.load_state_dict({**search.state_dict(), "center": center})
 
 
 def start_from(policy: Policy, task: PolicyTask, search: Search, normalizer: Normalizer | None) -> None:

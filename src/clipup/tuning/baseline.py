@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from clipup.engines import Rollout, make_engine
 from clipup.evaluation import Summary, summarize
-from clipup.policies import Network
+from clipup.policies.named import make_policy
 from clipup.runs.config import RunConfig
 from clipup.training.setup import make_task
 from clipup.tuning.speed_search import Standing
@@ -26,7 +26,7 @@ class Baseline:
     """The scores of policies that were not trained, on the environment's own reward."""
 
     untrained: Summary
-    """The center at the start of a search: all parameters are zero."""
+    """The center at the start of a search: for most policies, all parameters are zero."""
     random: Summary
     """Random policies, one episode each, as in the first generation."""
 
@@ -57,7 +57,7 @@ def measure_baseline(config: RunConfig) -> Baseline:
     """Evaluate policies without training on the task of `config`."""
     engine = make_engine(make_task(config).for_evaluation(), threads=config.workers)
     try:
-        network = Network.parse(config.policy, engine.observation_size, engine.actions.size)
+        network = make_policy(config.policy, engine.observation_size, engine.actions.size)
         size = network.parameter_count
         radius = config.radius or config.radius_factor * config.max_speed
         noise = np.random.default_rng(config.seed).standard_normal((EPISODES, size), dtype=np.float32)
@@ -70,7 +70,8 @@ def measure_baseline(config: RunConfig) -> Baseline:
                 ).returns
             )
 
-        return Baseline(score(np.zeros((EPISODES, size), np.float32)), score(noise * scale))
+        start = network.initial_center(config.seed)
+        return Baseline(score(np.tile(start, (EPISODES, 1))), score((start + noise * scale).astype(np.float32)))
     finally:
         engine.close()
 

@@ -55,6 +55,13 @@ def test_one_number_and_an_array_give_the_same_bits() -> None:
     assert own.tanh(values).tolist() == [float(own.tanh(float(value))) for value in values]
 
 
+def test_each_exponential_of_an_array_has_the_bits_of_one() -> None:
+    values = np.concatenate([GENERATOR.normal(size=1000) * 3, GENERATOR.uniform(-750, 715, 1000), [0.0, -0.0]])
+    values = np.concatenate([values, [np.inf, -np.inf, 709.782712893384, -745.2, 5e-324]])
+    assert own.exp_each(values).tolist() == [own.exp(float(value)) for value in values]
+    assert np.isnan(own.exp_each(np.array([np.nan, 1.0]))).tolist() == [True, False]
+
+
 def test_the_ends_of_the_range() -> None:
     assert own.tanh(np.array([np.inf, -np.inf, 1e30])).tolist() == [1.0, -1.0, 1.0]
     assert math.isnan(own.tanh(math.nan)) and math.copysign(1.0, own.tanh(-0.0)) == -1.0

@@ -50,7 +50,7 @@ def test_a_candidate_costs_the_bytes_and_the_search_the_share_that_were_measured
     assert words.format(*processes, *actors) in CLUSTERS
     assert max(paper.values()) < found["limits"]["bytes of a candidate"]
     shares = [100 * found["search over generation"][f"{steps} steps an episode"] for steps in (100, 20)]
-    said = "{:.2f} % of a generation whose episodes last 100 steps, and {:.1f} % where every humanoid falls"
+    said = "{:.2f} % of a generation whose episodes last 100 steps, and {:.1f} % of one whose episodes last 20."
     assert said.format(*shares) in " ".join(CLUSTERS.split())
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from clipup.engines import EngineDescription, Outcomes
 from clipup.errors import EnvironmentFault, InvalidArgument
 from clipup.executors import scheduler as module
+from clipup.executors.fingerprint import Fingerprint
 from clipup.executors.jobs import Worker, WorkerDescription
 from clipup.executors.scheduler import (
     Action,
@@ -331,6 +332,25 @@ def test_workers_that_would_compute_something_else_are_refused(other: WorkerDesc
     (action,) = scheduler.handle(Joined(3, other), 3.0)
     assert isinstance(action, Stop)
     assert message in str(action.error)
+
+
+ONE, OTHER = Fingerprint("aa", "bb"), Fingerprint("aa", "cc")
+
+
+def test_a_worker_that_rounds_differently_ends_the_run_unless_that_is_accepted_and_noted() -> None:
+    strict, mixed = (Scheduler(RangeRule(), now=0.0, mixed_arithmetic=accepted) for accepted in (False, True))
+    for scheduler in (strict, mixed):
+        assert scheduler.handle(Joined(1, replace(DESCRIPTION, fingerprint=ONE)), 1.0) == []
+        assert scheduler.handle(Joined(2, replace(DESCRIPTION, fingerprint=Fingerprint("aa", ""))), 1.0) == []
+    (stop,) = strict.handle(Joined(3, replace(DESCRIPTION, fingerprint=OTHER)), 2.0)
+    assert isinstance(stop, Stop)
+    assert "other bits in the simulator (bb and cc); use machines of one kind, or accept" in str(stop.error)
+    (warning,) = mixed.handle(Joined(3, replace(DESCRIPTION, fingerprint=OTHER)), 2.0)
+    assert isinstance(warning, Warn)
+    assert mixed.handle(Joined(4, replace(DESCRIPTION, fingerprint=OTHER)), 3.0) == [], "it is said once"
+    assert mixed.description is not None and strict.description is not None
+    assert mixed.description.notes == (warning.message,) and "cannot be repeated" in warning.message
+    assert mixed.description.fingerprint == ONE and strict.description.notes == ()
 
 
 def test_workers_are_forgotten_and_the_same_work_can_be_asked_for_again() -> None:

@@ -69,7 +69,7 @@ def test_a_row_acts_the_same_alone_and_in_a_batch_and_the_callers_arrays_stay() 
 class Doubled:
     """A network that clipup does not know: each output is twice an input."""
 
-    observation_size, action_size, parameter_count = 2, 2, 1
+    observation_size, action_size, parameter_count, state_size = 2, 2, 1, 0
 
     def describe(self) -> str:
         return "doubled"
@@ -77,8 +77,16 @@ class Doubled:
     def check(self, parameters: NDArray[np.float32]) -> None:
         pass
 
-    def forward(self, parameters: NDArray[np.float32], inputs: NDArray[np.float32]) -> NDArray[np.float32]:
-        return parameters * inputs
+    def initial_center(self, seed: int) -> NDArray[np.float32]:
+        return np.ones(1, np.float32)
+
+    def arrange(self, parameters: NDArray[np.float32]) -> NDArray[np.float32]:
+        return parameters
+
+    def step(
+        self, arranged: NDArray[np.float32], state: NDArray[np.float32], inputs: NDArray[np.float32]
+    ) -> NDArray[np.float32]:
+        return arranged * inputs
 
 
 def test_a_network_of_another_kind_acts_too() -> None:

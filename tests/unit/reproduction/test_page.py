@@ -1,7 +1,10 @@
+import argparse
+import shlex
 from pathlib import Path
 
 import pytest
 
+from clipup.cli.reproduce import configure
 from clipup.reproduction.experiments import EXPERIMENTS
 from clipup.reproduction.page import build_page
 from clipup.reproduction.results import encode, read_results
@@ -34,6 +37,17 @@ def test_every_committed_result_names_its_command_and_has_the_verdicts_of_its_nu
 def test_an_experiment_without_results_says_that_it_was_not_run(tmp_path: Path) -> None:
     page = build_page(tmp_path, tmp_path / "page.md")
     assert all(f"Not run yet: `clipup reproduce {name}`" in page for name in EXPERIMENTS)
+
+
+def test_the_commands_of_the_plan_name_experiments_groups_and_settings_that_exist() -> None:
+    plan = PAGE.read_text("utf-8").partition("## A plan of the computing time")[2].partition("\n## ")[0]
+    parser = argparse.ArgumentParser()
+    configure(parser)
+    commands = [shlex.split(line, comments=True) for line in plan.splitlines() if line.startswith("clipup reproduce")]
+    assert len(commands) == 5
+    for words in commands:
+        found = parser.parse_args(words[2:])
+        assert set(found.group) <= {group.name for group in EXPERIMENTS[found.name].groups}
 
 
 def test_runs_that_are_not_all_there_are_counted(make_results: MakeResults, tmp_path: Path) -> None:

@@ -24,14 +24,15 @@ def search_of(config: RunConfig, dimension: int) -> PGPE:
 
 def test_the_typed_keywords_are_the_fields_of_the_configuration_with_their_types():
     fields = typing.get_type_hints(RunConfig)
-    # These take more than a configuration holds: "+3", a path, and None for a new seed.
-    wider = {"generations": str, "init": os.PathLike[str], "seed": type(None)}
+    # These take more than a configuration holds: "+3", a path, None for a new seed, and a policy of one's own.
+    wider = {"generations": str, "init": os.PathLike[str], "seed": type(None), "policy": object}
     fields |= {name: fields[name] | kind for name, kind in wider.items()}
     assert typing.get_type_hints(RunSettings) == {name: kind for name, kind in fields.items() if name != "env"}
     assert set(typing.get_type_hints(RunChanges)) == CHANGEABLE
     assert {
         *("generations", "total_interactions", "time_limit", "target_score", "stop", "patience"),
         *("workers", "cluster", "episode_timeout", "checkpoint_seconds", "keep_checkpoints"),
+        "mixed_arithmetic",
         *("tensorboard", "wandb", "mlflow"),
     } == CHANGEABLE
 

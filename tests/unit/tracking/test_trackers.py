@@ -44,7 +44,7 @@ def test_plain_lines_show_every_evaluation_and_not_more_than_a_line_every_few_se
     lines = stream.getvalue().splitlines()
     assert lines[0].startswith("CartPole-v1: linear-bias, 10 parameters, max_speed 0.05, seed 0")
     assert [line.split()[1] for line in lines[1:-1]] == ["1/10", "5/10"]
-    for words in ("population 20", "score 7.00 ± 0.5", "speed 0.1/0.15", "stdev 2", "12.3k steps/s", "left"):
+    for words in ("population 20", "score 7.00 ± 0.5", "speed 0.1/0.15", "stdev norm 2", "steps/s 12.3k", "time left"):
         assert words in lines[2]
     assert lines[-1] == "look"
 
@@ -82,7 +82,7 @@ def test_the_live_display_draws_everything_that_it_should():
     text = stream.getvalue()
     for words in (
         *("generation", "5 / 10", "population", "interactions", "9.00 ± 0.5 (generation 5)", "best fitness"),
-        *("mean fitness", "0.1 / 0.15 (clipped)", "stdev norm", "steps/s", "elapsed", "remaining", "▁█"),
+        *("mean fitness", "0.1 / 0.15 (clipped)", "stdev norm", "steps/s", "training time", "time left", "▁█"),
         *("going on from generation 3", "[not markup]"),
     ):
         assert words in text

@@ -14,6 +14,7 @@ import pytest
 
 from clipup.engines import EngineDescription, Failure, Outcomes
 from clipup.errors import Diverged, EnvironmentFault, FileFault
+from clipup.executors.fingerprint import Fingerprint
 from clipup.executors.jobs import WorkerDescription
 from clipup.policies import Actions, Moments, Network, Statistics
 from clipup.runs.checkpoint import Checkpoint
@@ -36,6 +37,7 @@ class Bowl:
     sum_blocks: None = None
     steps: int = 5
     failing: tuple[int, ...] = ()
+    fingerprint: Fingerprint = field(default_factory=Fingerprint)
     raises: BaseException | None = None
     raise_at: int = -1
     calls: list[tuple[int, int, int, Statistics | None]] = field(default_factory=list)
@@ -45,7 +47,8 @@ class Bowl:
     @property
     def description(self) -> WorkerDescription:
         actions = Actions("box", 1, (-1.0,), (1.0,), (1,))
-        return WorkerDescription(EngineDescription(self.engine, "1.0", "asked for", 2, actions), Network(2, 1))
+        engine = EngineDescription(self.engine, "1.0", "asked for", 2, actions)
+        return WorkerDescription(engine, Network(2, 1), self.fingerprint)
 
     def evaluate(self, batch: Batch, statistics: Statistics | None, *, following: Batch | None = None) -> Outcomes:
         self.calls.append((batch.generation, batch.start, batch.stop, statistics))
@@ -222,6 +225,30 @@ def test_a_run_does_not_go_on_in_another_simulator(tmp_path: Path):
         trainer_of(config(generations=4), Bowl(engine="other"), again)
     assert {path: path.read_bytes() for path in directory.path.rglob("*") if path.is_file()} == before
     trainer_of(config(generations=4), Bowl(), again).run()
+    directory.close()
+
+
+def test_a_run_does_not_go_on_with_other_roundings_unless_that_is_accepted_and_recorded(tmp_path: Path):
+    directory = RunDirectory(tmp_path / "run")
+    settings = config(generations=2)
+    directory.create(settings)
+    trainer_of(settings, Bowl(fingerprint=Fingerprint("aa", "bb")), DirectoryStorage(directory, settings, print)).run()
+    longer = config(generations=4)
+    for other, words in ((Fingerprint("cc", "bb"), "the policy"), (Fingerprint("aa", "cc"), "the simulator")):
+        with pytest.raises(
+            FileFault, match=rf"rounds differently .* bits in {words} \(..+--mixed-arithmetic"
+        ) as caught:
+            trainer_of(longer, Bowl(fingerprint=other), DirectoryStorage(directory, longer, print))
+        assert "\n" not in str(caught.value)
+    # A machine that does not know its own arithmetic, because episodes have a time limit, keeps what was known.
+    unknown = trainer_of(longer, Bowl(fingerprint=Fingerprint("aa")), DirectoryStorage(directory, longer, print)).run()
+    assert (unknown.state, unknown.arithmetic_changed_at) == ("finished", 0)
+    accepting = config(generations=6, mixed_arithmetic=True)
+    witness = Failing("never")
+    other = Bowl(fingerprint=Fingerprint("aa", "cc"))
+    status = trainer_of(accepting, other, DirectoryStorage(directory, accepting, print), [witness]).run()
+    assert (status.state, status.generation, status.arithmetic_changed_at) == ("finished", 6, 4)
+    assert any("another machine made the first 4 generations" in told for told in witness.told)
     directory.close()
 
 

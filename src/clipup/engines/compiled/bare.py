@@ -52,10 +52,12 @@ class BareKernel:
     def steps_per_second(self, actor: Actor, parameters: NDArray[np.float32], seconds: float) -> float:
         """Replay the actions of the policies for about `seconds` and return the speed."""
         arranged = actor.arrange(parameters)
-        recorded = [
-            self._record(lambda observation, row=row: actor.act(arranged[row : row + 1], observation)[0], int(seed))
-            for row, seed in enumerate(self._seeds)
-        ]
+
+        def policy(row: int) -> Callable[[NDArray[np.float64]], Any]:
+            state = actor.initial_state(1)
+            return lambda observation: actor.act(arranged[row : row + 1], observation, state)[0]
+
+        recorded = [self._record(policy(row), int(seed)) for row, seed in enumerate(self._seeds)]
         job = self._job(recorded)
         started, steps = time.perf_counter(), 0
         while (elapsed := time.perf_counter() - started) < seconds:
@@ -132,6 +134,7 @@ class BareKernel:
             observation=np.zeros((places, task.observation_size)),
             action=np.zeros((1, 1), np.float32),
             memory=np.zeros((places, self._simulators.memory_size)),
+            state=np.zeros((places, 1), np.float32),
             totals=np.zeros(rows),
             steps=steps,
             status=np.zeros(rows, np.int64),
@@ -183,7 +186,7 @@ def _pay_nothing(model: Any, data: Any, options: Options, memory: Vector, action
 
 
 def _numbers(task: CompiledTask, *, width: int = 1) -> NDArray[np.int64]:
-    numbers = np.zeros(9, np.int64)
+    numbers = np.zeros(episode.NUMBERS, np.int64)
     numbers[episode.FRAME_SKIP] = getattr(task, "frame_skip", 1)
     numbers[episode.CHOICES] = width
     return numbers

@@ -12,6 +12,7 @@ from clipup.compilation.random import STATE_WORDS
 from clipup.engines.compiled import NAME, episode, simulators, words
 from clipup.engines.compiled.episode import Job
 from clipup.engines.compiled.task import CompiledTask, MujocoTask
+from clipup.engines.inspection import SEEDS, STEPS, Inspection, digest_of
 from clipup.engines.outcomes import Failure, Outcomes
 from clipup.engines.protocol import Engine, EngineDescription, library_version, registered_score
 from clipup.engines.rollout import Rollout, takes_rollout
@@ -22,6 +23,7 @@ from clipup.policies.actions import Actions
 from clipup.policies.compiled import layer_sizes
 from clipup.policies.feedforward import Network
 from clipup.policies.normalizer import Moments
+from clipup.policies.stepping import SlotPolicy
 
 
 class CompiledEngine(Engine):
@@ -65,27 +67,50 @@ class CompiledEngine(Engine):
         """End the threads and free their simulators; the next evaluation makes new ones."""
         self._simulators.close()
 
+    def inspect(self) -> Inspection:
+        """Run the first steps of a few episodes; see `Engine.inspect`. The seed always decides where they start."""
+        network = Network(self.observation_size, self.actions.size)
+        random = np.random.Generator(np.random.Philox(1))
+        parameters = 0.1 * random.standard_normal((len(SEEDS), network.parameter_count), dtype=np.float32)
+        job = self._job(Rollout(network, parameters, seed=SEEDS[0], generation=0, collect_moments=True))
+        job.numbers[episode.LIMIT] = min(STEPS, self._limit)
+        failures = self._simulators.run(job)
+        if failures:
+            return Inspection()  # they belong to the candidates that meet them
+        return Inspection((), digest_of([job.totals, job.steps, job.moment_mean, job.moment_m2]))
+
     @takes_rollout
     def evaluate(self, rollout: Rollout) -> Outcomes:
         """Evaluate the candidates of `rollout`; see `Engine.evaluate`."""
         rollout.check(self.observation_size, self.actions.size)
         job = self._job(rollout)
-        failures = self._simulators.run(job) if len(rollout.parameters) else {}
+        if not len(rollout.parameters):
+            return self._outcomes(rollout, job, {})
+        if isinstance(rollout.network, Network):
+            return self._outcomes(rollout, job, self._simulators.run(job))
+        plain = machine_code.is_disabled()
+        policy = SlotPolicy(rollout.network, rollout.parameters, job.values, job.state, plain=plain)
+        job.numbers[episode.POLICY], job.numbers[episode.WORDS] = policy.code, policy.words
+        try:
+            failures = self._simulators.run(job)
+        finally:
+            policy.close()
+        if (job.status == episode.POLICY_RAISED).any():
+            raise policy.fault()
         return self._outcomes(rollout, job, failures)
 
     def _job(self, rollout: Rollout) -> Job:
         task, network, rows = self.task, rollout.network, len(rollout.parameters)
-        if not isinstance(network, Network):
-            raise InvalidArgument(f"the compiled engine runs feed-forward networks only, got {network.describe()}")
-        size, slots, sizes = self.observation_size, self._simulators.slots, layer_sizes(network)
+        forward = network if isinstance(network, Network) else Network(network.observation_size, network.action_size)
+        size, slots, sizes = self.observation_size, self._simulators.slots, layer_sizes(forward)
         places = slots * episode.SPREAD
         kept = rows if rollout.collect_moments else 1  # rows to point at where no moments are collected
         statistics = rollout.statistics
-        numbers = np.zeros(9, np.int64)
+        numbers = np.zeros(episode.NUMBERS, np.int64)
         numbers[episode.EPISODES] = task.episodes
         numbers[episode.LIMIT] = self._limit
-        numbers[episode.HAS_BIAS] = network.bias
-        numbers[episode.IS_RELU] = network.activation == "relu"
+        numbers[episode.HAS_BIAS] = forward.bias
+        numbers[episode.IS_RELU] = forward.activation == "relu"
         numbers[episode.RESCALES] = self.actions.rescale
         numbers[episode.START] = self.actions.start
         numbers[episode.COLLECTS] = rollout.collect_moments
@@ -103,11 +128,12 @@ class CompiledEngine(Engine):
             mean=np.zeros(size) if statistics is None else np.ascontiguousarray(statistics.mean),
             scale=np.ones(size) if statistics is None else np.ascontiguousarray(statistics.scale),
             bounds=_bounds(self.actions),
-            arranged=np.zeros((places, network.parameter_count), np.float32),
+            arranged=np.zeros((places, forward.parameter_count), np.float32),
             values=np.zeros((places, len(sizes), int(sizes.max())), np.float32),
             observation=np.zeros((places, size)),
             action=np.zeros((places, self.actions.size), np.float32),
             memory=np.zeros((places, self._simulators.memory_size)),
+            state=np.zeros((places, max(network.state_size, 1)), np.float32),
             totals=np.full(rows, np.nan),
             steps=np.zeros(rows, np.int64),
             status=np.zeros(rows, np.int64),

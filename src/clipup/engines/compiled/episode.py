@@ -1,7 +1,7 @@
 """One candidate's episodes from start to end: the loop that all compiled tasks share.
 
 The functions here are the Python that Numba compiles, and run as plain Python too. A task brings two functions, `begin`
-and `advance` (see `mujoco_world` and `array_world`). All else is here: normalizer, network, moments, counting.
+and `advance` (see `mujoco_world` and `array_world`). All else is here: normalizer, policy, moments, counting.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clipup.compilation.primitives import present, take_next
+from clipup.compilation.primitives import call_policy, present, take_next
 from clipup.policies.compiled import (
     arrange_one,
     bound_one,
@@ -21,12 +21,16 @@ from clipup.policies.compiled import (
     normalize_one,
     observe_one,
 )
+from clipup.policies.stepping import STEP_GOOD, STEP_NAN, STEP_RAISED
 
-NOT_RUN, DONE, BROKEN, RAISED = range(4)
-"""What became of a candidate: not run to its end, complete, stopped by a number that is not finite, or an exception."""
+NOT_RUN, DONE, BROKEN, RAISED, POLICY_RAISED = range(5)
+"""What became of a candidate: not run to its end, complete, stopped by a number that is not finite, or an exception of
+the task or of the policy."""
 
-EPISODES, LIMIT, HAS_BIAS, IS_RELU, RESCALES, START, COLLECTS, FRAME_SKIP, CHOICES = range(9)
-"""Places of whole numbers in `Job.numbers`."""
+NUMBERS = 11
+EPISODES, LIMIT, HAS_BIAS, IS_RELU, RESCALES, START, COLLECTS, FRAME_SKIP, CHOICES, POLICY, WORDS = range(NUMBERS)
+"""Places of whole numbers in `Job.numbers`. `POLICY` is 0 for a feed-forward network, which is part of the loop; other
+policies are called by that address (`clipup.policies.stepping.SlotPolicy`)."""
 
 SPREAD = 32
 """Rows from one slot's working memory to the next one's. Threads that write to one cache line slow each other down."""
@@ -51,8 +55,8 @@ class Job(NamedTuple):
         The candidates' parameters, and the sizes of the network's layers.
     mean, scale, bounds
         The normalizer, and the bounds of actions (see `bound_one`).
-    arranged, values, observation, action, memory
-        Working memory of each slot.
+    arranged, values, observation, action, memory, state
+        Working memory of each slot; `memory` is the task's, `state` is what the policy remembers.
     totals, steps, status
         Results of each candidate: summed rewards, steps, and what became of it.
     counts, moment_mean, moment_m2
@@ -83,6 +87,7 @@ class Job(NamedTuple):
     observation: NDArray[np.float64]
     action: NDArray[np.float32]
     memory: NDArray[np.float64]
+    state: NDArray[np.float32]
     totals: NDArray[np.float64]
     steps: NDArray[np.int64]
     status: NDArray[np.int64]
@@ -128,6 +133,23 @@ def _discrete_action(outputs: Any, bounds: Any, numbers: Any, action: Any) -> in
     return choose_one(outputs, numbers[CHOICES]) + numbers[START]
 
 
+def forget(state: Any) -> None:
+    """Empty the memory of a policy."""
+    for i in range(state.size):
+        state[i] = 0.0
+
+
+def run_policy(job: Any, slot: int, row: int, arranged: Any, values: Any) -> int:
+    """Run the candidate's policy on the slot's observation; return what became of it (`STEP_GOOD` …)."""
+    numbers = job.numbers
+    if not normalize_one(job.observation[slot], job.mean, job.scale, values[0]):
+        return STEP_NAN
+    if numbers[POLICY] != 0:
+        return call_policy(numbers[POLICY], numbers[WORDS], row, slot)
+    good = forward_one(arranged, job.sizes, numbers[HAS_BIAS] != 0, numbers[IS_RELU] != 0, values)
+    return STEP_GOOD if good else STEP_NAN
+
+
 def make_candidate(world: World) -> Callable[..., None]:
     """Return the function that runs all episodes of one candidate: ``(job, slot, row, one, other)``."""
     begin, advance, options_of = world.begin, world.advance, world.options
@@ -138,25 +160,27 @@ def make_candidate(world: World) -> Callable[..., None]:
         options = options_of(job.options)
         arranged, values = job.arranged[slot], job.values[slot]
         observation, memory = job.observation[slot], job.memory[slot]
-        has_bias, is_relu, collects = numbers[HAS_BIAS] != 0, numbers[IS_RELU] != 0, numbers[COLLECTS] != 0
-        outputs = values[sizes.size - 1]
+        outputs, state, collects = values[sizes.size - 1], job.state[slot], numbers[COLLECTS] != 0
         moment_row = row if collects else 0
-        arrange_one(job.parameters[row], sizes, has_bias, arranged)
-        count = 0.0
-        status = DONE
-        summed = 0.0
+        if numbers[POLICY] == 0:
+            arrange_one(job.parameters[row], sizes, numbers[HAS_BIAS] != 0, arranged)
+        count, summed, status = 0.0, 0.0, DONE
         taken = job.taken
         taken[slot] = 0
         for episode in range(numbers[EPISODES]):
             handle = begin(job, slot, row, episode, one, other)
+            forget(state)
             total = 0.0
             steps = 0
             while steps < numbers[LIMIT]:
                 if present(job.stop) != 0:
                     return
-                if not normalize_one(observation, job.mean, job.scale, values[0]) or not forward_one(
-                    arranged, sizes, has_bias, is_relu, values
-                ):
+                result = run_policy(job, slot, row, arranged, values)
+                if result == STEP_RAISED:
+                    job.status[row] = POLICY_RAISED
+                    job.stop[0] = 1
+                    return
+                if result != STEP_GOOD:
                     status = BROKEN
                     break
                 if collects:

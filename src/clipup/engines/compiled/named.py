@@ -6,20 +6,13 @@ To find such a task runs the code of its module. Whoever calls `find` has made s
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import importlib
-import importlib.util
-import os
 import sys
-import traceback
 from collections.abc import Mapping
-from pathlib import Path
-from types import ModuleType
 from typing import cast
 
 from clipup.engines.compiled.task import UNNAMED, ArrayTask, CompiledTask, MujocoTask, option_kinds
-from clipup.engines.task import names_a_file
-from clipup.errors import BrokenTask, InvalidArgument, UnknownEnvironment, one_line
+from clipup.errors import BrokenTask, InvalidArgument, UnknownEnvironment
+from clipup.importing import load_place, names_a_file, short_path
 from clipup.suggestions import did_you_mean
 
 
@@ -37,7 +30,7 @@ def find(env: str) -> CompiledTask:
     """
     place, _, name = env.rpartition(":")
     in_file = names_a_file(env)
-    module = _load_file(place) if in_file else _import(place, name)
+    module = load_place(place, name)
     task = cast(object, getattr(module, name, None))
     if not isinstance(task, MujocoTask | ArrayTask):
         tasks = [key for key, value in vars(module).items() if isinstance(value, MujocoTask | ArrayTask)]
@@ -62,7 +55,7 @@ def name_of(task: CompiledTask) -> str:
             if place != "__main__":
                 return f"{place}:{name}"
             file = getattr(module, "__file__", None)
-            return name if file is None else f"{_short(file)}:{name}"
+            return name if file is None else f"{short_path(file)}:{name}"
     return task.name
 
 
@@ -92,66 +85,3 @@ def with_options(task: CompiledTask, changes: Mapping[str, object]) -> CompiledT
             wanted = kind if length is None else f"a tuple of {length} numbers ({kind})"
             raise InvalidArgument(f"option {name!r} of {task.name} must be {wanted}, got {given!r}")
     return dataclasses.replace(task, options=task.options._replace(**values))
-
-
-def _import(place: str, name: str) -> ModuleType:
-    try:
-        return importlib.import_module(place)
-    except ModuleNotFoundError as error:
-        if error.name is not None and f"{place}.".startswith(f"{error.name}."):
-            hint = f"{place.replace('.', '/')}.py:{name}"
-            raise BrokenTask(f"there is no module {place!r}; a file is named by its path: path/to/{hint}") from error
-        raise _broken(place, error) from error
-    except (Exception, SystemExit) as error:
-        raise _broken(place, error) from error
-
-
-def _load_file(place: str) -> ModuleType:
-    """Run a file as a module of its own, once in a process. It can import its neighbours, as a script can."""
-    path = Path(place).expanduser()
-    if not path.is_file():
-        raise BrokenTask(f"there is no file {place!r} here ({Path.cwd()})")
-    path = path.resolve()
-    # Not the file's own name: that may be the name of a module that something else needs.
-    name = f"_clipup_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise BrokenTask(f"{place} cannot be imported")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    directory = str(path.parent)
-    sys.path.insert(0, directory)
-    try:
-        spec.loader.exec_module(module)
-    except BaseException as error:
-        del sys.modules[name]
-        if isinstance(error, Exception | SystemExit):
-            raise _broken(place, error) from error
-        raise
-    finally:
-        # Its neighbours must not stand in for modules that clipup imports later.
-        sys.path.remove(directory)
-        if directory not in sys.path:
-            sys.path.append(directory)
-    return module
-
-
-def _broken(place: str, error: BaseException) -> BrokenTask:
-    """Return the error for code that fails when it is imported, with the last line of it that was reached."""
-    where = ""
-    for frame, line in traceback.walk_tb(error.__traceback__):
-        file = frame.f_code.co_filename
-        if not file.startswith("<") and Path(file) != Path(__file__):
-            where = f" ({Path(file).name}, line {line})"
-    if isinstance(error, SyntaxError):
-        where = f" ({Path(error.filename or place).name}, line {error.lineno})"
-        return BrokenTask(f"{place} cannot be imported{where}: {type(error).__name__}: {error.msg}")
-    return BrokenTask(f"{place} cannot be imported{where}: {one_line(error)}")
-
-
-def _short(file: str) -> str:
-    """Return the path of a file from the current directory, where it is below it."""
-    path = Path(file).resolve()
-    return os.path.relpath(path) if path.is_relative_to(Path.cwd().resolve()) else str(path)

@@ -15,7 +15,7 @@ import numpy as np
 
 from clipup.compilation.random import STATE_WORDS
 from clipup.engines.compiled import NAME, array_world, mujoco_world, simulators
-from clipup.engines.compiled.episode import FRAME_SKIP, World
+from clipup.engines.compiled.episode import FRAME_SKIP, NUMBERS, World
 from clipup.engines.compiled.task import ArrayRender, CompiledTask, MujocoTask, Options
 from clipup.engines.rendering import Episode, Frame, Step, as_frame
 from clipup.engines.rollout import check_sizes
@@ -49,7 +49,7 @@ def play(policy: Policy, compiled: CompiledTask, *, seed: int, episode: int) -> 
         world = array_world.make_world(compiled, lambda _: compiled.options)
         rate = compiled.steps_per_second
     check_sizes(policy.network, compiled.observation_size, actions.size)
-    numbers = np.zeros(9, np.int64)
+    numbers = np.zeros(NUMBERS, np.int64)
     numbers[FRAME_SKIP] = getattr(compiled, "frame_skip", 1)
     job = SimpleNamespace(
         memory=np.zeros((1, memory_size)),
@@ -85,6 +85,7 @@ def _episode(
 ) -> Iterator[Step]:
     handle = world.begin(job, 0, 0, 0, one, other)
     observation, memory = job.observation[0], job.memory[0]
+    policy.reset()
     yield Step(frame(), 0.0)
     for _ in range(compiled.max_episode_steps):
         action: Any = policy(observation)

@@ -17,8 +17,9 @@ _ARRAYS = {
     "taken": ("int64", 1), "numbers": ("int64", 1),
     "parameters": ("float32", 2), "sizes": ("int64", 1), "mean": ("float64", 1), "scale": ("float64", 1),
     "bounds": ("float32", 2), "arranged": ("float32", 2), "values": ("float32", 3), "observation": ("float64", 2),
-    "action": ("float32", 2), "memory": ("float64", 2), "totals": ("float64", 1), "steps": ("int64", 1),
-    "status": ("int64", 1), "counts": ("float64", 1), "moment_mean": ("float64", 2), "moment_m2": ("float64", 2),
+    "action": ("float32", 2), "memory": ("float64", 2), "state": ("float32", 2),
+    "totals": ("float64", 1), "steps": ("int64", 1), "status": ("int64", 1), "counts": ("float64", 1),
+    "moment_mean": ("float64", 2), "moment_m2": ("float64", 2),
     "options": ("int64", 1), "seeds": ("int64", 2), "starts": ("float64", 3), "random": ("uint64", 2),
     "calls": ("int64", 1),
 }  # fmt: skip

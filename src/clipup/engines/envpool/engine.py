@@ -34,7 +34,7 @@ from clipup.engines.envpool import NAME
 from clipup.engines.envpool.lanes import LanePools
 from clipup.engines.envpool.lockstep import Lockstep
 from clipup.engines.envpool.pool import Pool, pool_layout
-from clipup.engines.inspection import LONGEST, SEEDS, STEPS, endless, notes_about
+from clipup.engines.inspection import LONGEST, SEEDS, STEPS, Inspection, compared, endless
 from clipup.engines.outcomes import Failure, Outcomes
 from clipup.engines.protocol import Engine, EngineDescription, library_version
 from clipup.engines.rollout import Rollout, takes_rollout
@@ -79,7 +79,7 @@ class EnvPoolEngine(Engine):
         self._home = LanePools(self._layout, threads, PARTS)
         self._overflow = LanePools(self._layout, threads, PARTS)
 
-    def inspect(self) -> tuple[str, ...]:
+    def inspect(self) -> Inspection:
         """Compare the starts of a few seeds in a pool of their own; see `Engine.inspect`."""
         layout = self._layout
         seeds = [*SEEDS, SEEDS[0]]
@@ -103,7 +103,7 @@ class EnvPoolEngine(Engine):
                 raise endless(self.task.label)
         finally:
             pool.close()
-        return notes_about(self.task.label, found[:-1], found[-1])
+        return compared(self.task.label, found[:-1], found[-1])
 
     @takes_rollout
     def evaluate(self, rollout: Rollout) -> Outcomes:

@@ -82,6 +82,9 @@ class Lockstep:
             self._mean = np.zeros((capacity, size))
             self._m2 = np.zeros((capacity, size))
             self._columns += [self._count, self._mean, self._m2]
+        self._state = actor.initial_state(capacity) if actor.state_size else None
+        if self._state is not None:
+            self._columns.append(self._state)
         pool.reset(self._slot)
 
     def advance(self) -> bool:
@@ -108,7 +111,8 @@ class Lockstep:
 
     def _act(self, observations: NDArray[np.floating]) -> None:
         acting, live = self._acting, self._live
-        actions, broken = self._act_without_nan(self._weights[:acting], observations)
+        state = None if self._state is None else self._state[:acting]
+        actions, broken = self._act_without_nan(self._weights[:acting], observations, state)
         if broken is not None:
             self._facts[:acting, BROKEN] += broken
         if acting < live:
@@ -149,6 +153,8 @@ class Lockstep:
             self._live += len(again)
             for column, values in zip(self._columns, saved, strict=True):
                 column[acting : self._live] = values
+            if self._state is not None:
+                self._state[acting : self._live] = 0.0  # an episode starts
         return observations
 
     def _continue(self, finished: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -197,6 +197,7 @@ class BarePool:
         pool = self._pool
         where, ended = pool.layout.observation_index, pool.layout.done_index
         slots, arranged = np.arange(len(parameters), dtype=np.int32), actor.arrange(parameters)
+        state = actor.initial_state(len(parameters))
         pool.reset(slots)
         states = pool.receive()
         start, steps = time.perf_counter(), 0
@@ -205,7 +206,7 @@ class BarePool:
                 steps += len(slots) - int(
                     np.count_nonzero(states[ended])
                 )  # an environment that ended is reset: no step
-                pool.send(slots, actor.act(arranged, states[where]))
+                pool.send(slots, actor.act(arranged, states[where], state))
                 states = pool.receive()
         return steps / elapsed
 

@@ -97,6 +97,7 @@ def play(policy: Policy, task: Task, *, seed: int, episode: int) -> Episode:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", message=".*Box (low|high|bound)'s precision.*")
                 observation, _ = environment.reset()
+            policy.reset()
             yield Step(as_frame(environment.render()[0]), 0.0)
             for _ in range(layout.step_limit):
                 action = policy(np.asarray(observation).reshape(1, -1))

@@ -21,13 +21,13 @@ from clipup.engines.gymnasium.environment import (
     own_step_limit,
     solved_score,
 )
-from clipup.engines.inspection import LONGEST, SEEDS, STEPS, endless, notes_about
+from clipup.engines.inspection import LONGEST, SEEDS, STEPS, Inspection, compared, endless
 from clipup.engines.outcomes import Failure, Outcomes
 from clipup.engines.protocol import Engine, EngineDescription, library_version
 from clipup.engines.rollout import Rollout, takes_rollout
 from clipup.engines.seeding import seed_indices, seed_words, uint32
 from clipup.engines.task import STEP_CAP, Task
-from clipup.errors import EnvironmentFault, InvalidArgument, one_line
+from clipup.errors import EnvironmentFault, InvalidArgument, PolicyFault, one_line
 from clipup.policies.act import Actor
 from clipup.policies.compiled import observe_rows
 
@@ -67,7 +67,7 @@ class GymnasiumEngine(Engine):
         if environment is not None:
             environment.close()
 
-    def inspect(self) -> tuple[str, ...]:
+    def inspect(self) -> Inspection:
         """Compare the starts of a few seeds; see `Engine.inspect`."""
         if self._environment is None:
             self._environment = make_ready(self.task)
@@ -79,10 +79,10 @@ class GymnasiumEngine(Engine):
             ended = self._limit is not None or _ends(environment, action)
         except Exception:
             self._abandon()
-            return ()  # the failures of an environment belong to the candidates that meet them
+            return Inspection()  # the failures of an environment belong to the candidates that meet them
         if not ended:
             raise endless(self.task.label)
-        return notes_about(self.task.label, starts, again)
+        return compared(self.task.label, starts, again)
 
     def _start(self, environment: Any, action: Any, seed: int) -> list[NDArray[Any]]:
         observation, _ = environment.reset(seed=seed)
@@ -110,6 +110,9 @@ class GymnasiumEngine(Engine):
             for row, seeds in enumerate(self._seeds(rollout)):
                 try:
                     self._candidate(actor, rollout.parameters[row : row + 1], seeds, row, accumulator)
+                except PolicyFault:
+                    self._abandon()
+                    raise
                 except Exception as error:
                     # An environment may raise anything; the other candidates must not suffer from it.
                     accumulator.broken[row] = True
@@ -145,9 +148,10 @@ class GymnasiumEngine(Engine):
         if self._environment is None:
             self._environment = make_ready(self.task)
         discrete, arranged = self.actions.kind == "discrete", actor.arrange(parameters)
+        state = actor.initial_state(1)
 
         def act(observation: NDArray[Any]) -> Any:
-            actions, broken = actor.act_without_nan(arranged, observation[np.newaxis])
+            actions, broken = actor.act_without_nan(arranged, observation[np.newaxis], state)
             if broken is not None:
                 return None
             return int(actions[0]) if discrete else actions[0]
@@ -155,6 +159,7 @@ class GymnasiumEngine(Engine):
         observer = _Observer(self.observation_size) if accumulator.moments is not None else None
         accumulator.totals[row] = 0.0
         for seed in seeds:
+            state[:] = 0.0
             self._episode(act, seed, row, accumulator, observer)
             if accumulator.broken[row]:
                 return

@@ -10,8 +10,9 @@ from clipup.engines.gymnasium.engine import GymnasiumEngine
 from clipup.engines.gymnasium.environment import BareEnvironment
 from clipup.engines.protocol import EngineEntry, is_installed, library_version
 from clipup.engines.rendering import Episode
-from clipup.engines.task import OwnTask, Task, names_a_file
+from clipup.engines.task import OwnTask, Task
 from clipup.errors import ClipUpError, InvalidArgument, MissingDependency
+from clipup.importing import names_a_file
 from clipup.policies import Policy
 
 SIMULATORS = {

@@ -169,12 +169,13 @@ class BareEnvironment:
         start, steps, elapsed, row, ended = time.perf_counter(), 0, 0.0, -1, True
         observation: Any = None
         try:
-            arranged = actor.arrange(parameters)
+            arranged, state = actor.arrange(parameters), actor.initial_state(1)
             while elapsed < seconds:
                 if ended:
                     row = (row + 1) % len(parameters)
                     observation, _ = self._environment.reset(seed=self._seeds[row])
-                action = actor.act(arranged[row : row + 1], np.asarray(observation)[np.newaxis])[0]
+                    state[:] = 0.0
+                action = actor.act(arranged[row : row + 1], np.asarray(observation)[np.newaxis], state)[0]
                 result = self._environment.step(int(action) if self._discrete else action)
                 observation, _, terminated, truncated, _ = result
                 ended = terminated or truncated

@@ -35,6 +35,7 @@ def play(policy: Policy, task: Task, *, seed: int, episode: int) -> Episode:
 
     def steps() -> Iterator[Step]:
         try:
+            policy.reset()
             observation, _ = environment.reset(seed=start)
             yield Step(as_frame(environment.render()), 0.0)
             while True:

@@ -1,21 +1,21 @@
 // From the embedded data to runs with columns of numbers. The page shows only these numbers.
 
 const AXES = {
-  interactions: { title: 'Interactions', label: 'environment steps', format: (v) => `${formatCount(v)} interactions`, ticks, tick: axisLabel },
+  interactions: { title: 'Interactions', label: 'interactions', format: (v) => `${formatCount(v)} interactions`, ticks, tick: axisLabel },
   generations: { title: 'Generations', label: 'generations', format: (v) => `generation ${formatCount(v)}`, ticks, tick: axisLabel },
-  time: { title: 'Time', label: 'training time', format: formatTime, ticks: timeTicks, tick: timeLabel },
+  time: { title: 'Training time', label: 'training time', format: formatTime, ticks: timeTicks, tick: timeLabel },
 };
 
 const METRICS = [
   { key: 'score', title: 'Score', note: 'of the center, mean over its evaluation episodes, with the environment’s own reward', large: true },
-  { key: 'fitness_mean', title: 'Training fitness', note: 'mean over the candidates of a generation' },
-  { key: 'fitness_best', title: 'Best candidate', note: 'highest fitness in a generation; under noise, part of it is luck' },
-  { key: 'speed', title: 'Update speed', note: 'length of the center’s step; dashed: max_speed', reference: 'max_speed', zero: true, log: true },
-  { key: 'stdev_norm', title: 'Standard deviation', note: 'norm over all parameters: the radius of the search', zero: true, log: true },
+  { key: 'fitness_mean', title: 'Mean fitness', note: 'mean over the candidates of a generation' },
+  { key: 'fitness_best', title: 'Best fitness of the generation', note: 'of one candidate; under noise, part of it is luck' },
+  { key: 'speed', title: 'Speed', note: 'length of the center’s step; dashed: max_speed', reference: 'max_speed', zero: true, log: true },
+  { key: 'stdev_norm', title: 'Stdev norm', note: 'of the standard deviations of all parameters: the radius of the search', zero: true, log: true },
   { key: 'gradient_agreement', title: 'Gradient agreement', note: 'cosine between two halves of the population; 0 is noise', zero: true },
   { key: 'gradient_norm', title: 'Gradient norm', note: 'before it is normalized', zero: true, log: true },
   { key: 'population', title: 'Population', note: 'candidates per generation', zero: true },
-  { key: 'steps_per_second', title: 'Simulation speed', note: 'environment steps per second', zero: true },
+  { key: 'steps_per_second', title: 'Steps/s', note: 'environment steps per second of training time', zero: true },
 ];
 
 const CUMULATIVE = { generation: 'generations', total_interactions: 'interactions', milliseconds: 'time' };

@@ -22,7 +22,7 @@ function showTiles(data) {
     const run = data.runs[0];
     tiles.push(tile('Score', formatValue(run.score), Number.isFinite(run.score_standard_error) ? `± ${formatValue(run.score_standard_error)} standard error` : ''));
     tiles.push(tile('Best score', formatValue(run.best_score), 'of any evaluation'));
-    tiles.push(tile('Generations', formatCount(run.generation), stateText(run)));
+    tiles.push(tile('Generation', formatCount(run.generation), stateText(run)));
   } else {
     // Scores of different tasks cannot be compared.
     const tasks = data.settings.find((row) => row.name === 'env');

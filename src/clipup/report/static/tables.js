@@ -53,7 +53,7 @@ function dataTable(chart) {
 }
 
 function showRuns(data) {
-  const head = ['Run', 'State', 'Score', 'Best', 'Seed', 'Generations', 'Interactions', 'Time'];
+  const head = ['Run', 'State', 'Score', 'Best score', 'Seed', 'Generation', 'Interactions', 'Training time'];
   const rows = data.runs.map((run) => ({
     class: run.problems.length ? 'broken' : '',
     cells: [

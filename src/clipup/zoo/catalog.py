@@ -60,11 +60,8 @@ class Trained:
 @cache
 def catalog() -> tuple[Trained, ...]:
     """All trained policies, by name."""
-    tables = cast("dict[str, dict[str, Any]]", json.loads((FOLDER / "catalog.json").read_text("utf-8")))
-    return tuple(
-        Trained(name=name, **{"published": {}, **values})  # our own file: its keys are the fields
-        for name, values in sorted(tables.items())
-    )
+    entries = cast("dict[str, dict[str, Any]]", json.loads((FOLDER / "catalog.json").read_text("utf-8")))
+    return tuple(Trained(name=name, **values) for name, values in sorted(entries.items()))
 
 
 def trained_on(name: str) -> Trained:

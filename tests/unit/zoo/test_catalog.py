@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import math
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +31,12 @@ def test_every_entry_can_be_trained_again_as_it_was() -> None:
 def test_every_score_has_its_error_over_a_hundred_episodes() -> None:
     for entry in catalog():
         assert entry.episodes == 100 and math.isfinite(entry.score) and entry.standard_error >= 0
+
+
+def test_the_page_has_the_table_of_the_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
+    root = Path(__file__).parents[3]
+    monkeypatch.syspath_prepend(root / "benchmarks")
+    assert "\n".join(importlib.import_module("zoo").table()) in (root / "docs/zoo.md").read_text()
 
 
 def test_policies_are_small() -> None:

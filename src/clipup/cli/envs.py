@@ -16,6 +16,7 @@ from clipup.runs.trust import check_import
 from clipup.suggestions import nearest
 
 _ENGINES = "\n".join(f"  {entry.name:<10} {entry.summary}" for entry in registry.ENTRIES)
+HEADER = ("environment", "observation", "action", "engine", "preset", "")
 DESCRIPTION = f"""List the environments that are known here, and the engine that runs each with --engine auto.
 
 {_ENGINES}
@@ -30,7 +31,6 @@ EXAMPLES = """examples:
   clipup envs 'Humanoid*-v5' --json"""
 
 
-HEADER = ("environment", "observation", "action", "engine", "preset", "")
 FEW = 20
 """Up to this many environments are looked at closely."""
 PATIENCE = 2.0

@@ -99,8 +99,8 @@ def decode_policy(
     file = _policy_tensors(data, source)
     try:
         return _policy(file, policy, imports), _task(_object(file, "task"))
-    except FileFault:
-        raise
+    except FileFault as error:
+        raise FileFault(f"{source}: {error}") from error
     except _UNUSABLE as error:
         raise FileFault(f"{source}: not a usable policy: {str(error).splitlines()[0] or error!r:.120}") from error
 

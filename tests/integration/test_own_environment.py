@@ -89,3 +89,11 @@ def test_a_file_in_the_current_directory_replaces_nothing_that_is_installed(fold
     small = ["--generations", "1", "--population", "4", "--evaluation-episodes", "1", "--workers", "1"]
     assert run(folder, "train", "myenvs:Point-v0", *small).returncode == 0
     assert not (folder / "imported").exists()
+
+
+def test_several_seeds_find_it_in_their_processes_too(folder: Path) -> None:
+    small = ["--generations", "1", "--population", "4", "--evaluation-episodes", "1", "--quiet"]
+    trained = run(folder, "train", "myenvs:Point-v0", "--seeds", "2", *small)
+    assert trained.returncode == 0 and "of 2 runs" in trained.stdout, trained.stderr
+    refused = run(folder, "resume", "runs/Point-v0-1")
+    assert refused.returncode == 2 and "--import myenvs" in refused.stderr

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import envpool  # noqa: F401  (imported before forking)
 import gymnasium  # noqa: F401
+import mujoco  # noqa: F401
+import numba  # noqa: F401
 
 import clipup.cli.resume
 import clipup.cli.train

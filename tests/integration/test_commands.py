@@ -189,6 +189,18 @@ def test_a_file_system_without_space_is_reported_and_loses_nothing(clipup, tmp_p
         subprocess.run(["umount", disk], check=True)
 
 
+def test_a_run_that_fails_ends_with_one_line_and_exit_code_1(misbehaving, tmp_path, capsys):
+    words = ["train", "--population", "4", "--generations", "3", "--workers", "1", "--quiet"]
+    fails = [misbehaving, "--env.how", "raise", "--env.above", "-1e9", "--run", str(tmp_path / "fails")]
+    diverges = ["Pendulum-v1", "--fitness-shaping", "raw", "--fitness-scale", "1e300", "--optimizer", "ascent"]
+    for more, words_of_error in ((fails, "failed for all 4 candidates"), (diverges, "leave the range of float32")):
+        assert main([*words, *more, *(() if "--run" in more else ("--run", str(tmp_path / "diverges")))]) == 1
+        errors = capsys.readouterr().err
+        assert words_of_error in errors and len(errors.splitlines()) == 1, errors
+        name = "fails" if more is fails else "diverges"
+        assert json.loads((tmp_path / name / "status.json").read_text())["state"] == "failed"
+
+
 def test_a_directory_that_cannot_be_written_is_reported(clipup, tmp_path):
     (tmp_path / "file").write_text("")
     for place in ("/proc/nowhere/run", "file/run"):

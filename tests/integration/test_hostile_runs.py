@@ -1,22 +1,25 @@
-"""Run directories from someone else: every reading command, `resume` too, over hundreds of hostile ones.
+"""Files from someone else: every command that reads any, over hundreds of hostile directories.
 
-A case is a seed. It takes a sound run and changes one to three things in it: links, pipes, forged numbers, deep and
-huge files. Each command has a limit of time and of memory. None may show a traceback, hang, or change anything outside
-the run. Commands run in forked children of one process that imported everything, so that a case takes milliseconds.
+A case is a seed. It takes a sound run, a search of ``clipup tune`` or a reproduction, and changes one to three things
+in it: links, pipes, forged numbers, crafted journals, deep and huge files. Each command has a limit of time and of
+memory. None may show a traceback, hang, or change anything outside. Commands run in forked children of one process that
+imported everything, so that a case takes milliseconds.
 """
 
 from __future__ import annotations
 
-import faulthandler
+import importlib
 import json
 import os
 import random
-import resource
+import re
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,6 +27,7 @@ import numpy as np
 import pytest
 
 from clipup.cli.main import main
+from clipup.cli.registry import COMMANDS
 from clipup.export.safetensors import decode, encode
 
 FILES = (
@@ -48,7 +52,17 @@ def replaced(path: Path) -> Path:
 
 
 def some_file(run: Path, generator: random.Random) -> Path:
-    return run / generator.choice(FILES)
+    """One of the files of a run, there or not; of another directory, one that is there."""
+    if (run / "checkpoints").exists():
+        return run / generator.choice(FILES)
+    return generator.choice(sorted(path for path in run.rglob("*") if path.is_file() or path.is_symlink()))
+
+
+def some_like(run: Path, generator: random.Random, *patterns: str) -> Path | None:
+    """A regular file whose name fits, anywhere below."""
+    found = [path for pattern in patterns for path in sorted(run.rglob(pattern))]
+    found = [path for path in found if path.is_file() and not path.is_symlink()]
+    return generator.choice(found) if found else None
 
 
 def link_to_victim(run: Path, victim: Path, generator: random.Random) -> str:
@@ -67,7 +81,8 @@ def hard_link_to_victim(run: Path, victim: Path, generator: random.Random) -> st
 
 
 def linked_directory(run: Path, victim: Path, generator: random.Random) -> str:
-    path = replaced(run / generator.choice(["checkpoints", "tensorboard"]))
+    found = [path.relative_to(run).as_posix() for path in sorted(run.rglob("*")) if path.is_dir()]
+    path = replaced(run / generator.choice([*found, "checkpoints", "tensorboard", "trials", "policies"]))
     path.symlink_to(victim)
     return f"{path.name} is a link to the victim's directory"
 
@@ -103,6 +118,13 @@ def huge(run: Path, victim: Path, generator: random.Random) -> str:
     return f"{path.name} claims {path.stat().st_size} bytes"
 
 
+def many_lines(run: Path, victim: Path, generator: random.Random) -> str:
+    path = some_like(run, generator, "*.jsonl", "journal.log", "lock") or some_file(run, generator)
+    line = generator.choice([b"\n", b"{}\n", b"[]\n", b'{"generation": 1}\n', b'"\\u001b[2J"\n', b"0\n"])
+    replaced(path).write_bytes(line * (4 * 2**20 // len(line)))
+    return f"{path.name} is millions of {line!r}"
+
+
 def deep(run: Path, victim: Path, generator: random.Random) -> str:
     path = replaced(some_file(run, generator))
     count = generator.choice([10, 900, 30_000])
@@ -112,45 +134,68 @@ def deep(run: Path, victim: Path, generator: random.Random) -> str:
 
 
 def forged_number(run: Path, victim: Path, generator: random.Random) -> str:
-    name = generator.choice(["records.jsonl", "clock.jsonl", "status.json"])
-    if not (run / name).is_file():
+    path = some_like(run, generator, "*.jsonl", "status.json", "journal.log", "fitness-scale.json")
+    lines = path.read_text("utf-8", "replace").splitlines() if path is not None else []
+    if path is None or not lines:
         return "nothing"
-    lines = (run / name).read_text("utf-8", "replace").splitlines()
-    place = generator.randrange(len(lines)) if lines else 0
-    if not lines:
-        return "nothing"
+    place = generator.randrange(len(lines)) if path.suffix != ".json" else 0
     try:
-        key = generator.choice(list(json.loads(lines[place])))
-        values = json.loads(lines[place])
-    except ValueError:
+        values = whole = json.loads(lines[place] if path.suffix != ".json" else path.read_text())
+        while generator.random() < 0.7 and isinstance(below := generator.choice(list(values.values())), dict) and below:
+            values = below
+        key = generator.choice(list(values))
+    except (ValueError, TypeError, AttributeError, IndexError):
         return "nothing"
     number = generator.choice(NUMBERS)
     values[key] = "@@"
-    lines[place] = json.dumps(values).replace('"@@"', number)
-    replaced(run / name).write_text("\n".join(lines) + "\n")
-    return f"{name}: {key} is {number[:20]}"
+    lines[place] = json.dumps(whole).replace('"@@"', number)
+    replaced(path).write_text("\n".join(lines if path.suffix != ".json" else lines[:1]) + "\n")
+    return f"{path.name}: {key} is {number[:20]}"
+
+
+def crafted_journal(run: Path, victim: Path, generator: random.Random) -> str:
+    """Entries of an Optuna journal that no search wrote: of other trials, studies, kinds and types."""
+    path = some_like(run, generator, "journal.log")
+    if path is None:
+        return forged_number(run, victim, generator)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for _ in range(generator.choice([1, 2, 5])):
+        entry = dict(generator.choice(lines))
+        for key in generator.sample(sorted(entry), generator.randint(0, min(2, len(entry)))):
+            entry[key] = generator.choice([-1, 99, 2**62, 1.5, None, "x", [], {}, True, "NaN", ESCAPES])
+        if generator.random() < 0.3:
+            entry.pop(generator.choice(sorted(entry)))
+        if generator.random() < 0.5:
+            entry["op_code"] = generator.randint(-1, 12)
+        lines.insert(generator.randint(0, len(lines)), entry)
+    if generator.random() < 0.3:
+        del lines[generator.randrange(len(lines))]
+    replaced(path).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return "a crafted journal.log"
 
 
 def forged_setting(run: Path, victim: Path, generator: random.Random) -> str:
-    path = run / "config.toml"
-    if not path.is_file() or path.is_symlink():
+    path = some_like(run, generator, "config.toml", "config.base.toml", "best.toml")
+    if path is None:
         return "nothing"
     added = generator.choice([
         'wandb = "x"', 'mlflow = "http://192.0.2.1:1/"', "workers = 100000", 'cluster = "ray://192.0.2.1:10001"',
         "tensorboard = true", 'env = "os:Evil-v0"', 'env = "pybullet_envs_gymnasium:HopperBulletEnv-v0"',
         f'env = {json.dumps("A" + ESCAPES)}', "seed = 1" + "0" * 400, "max_speed = nan", "policy = 'mlp:1,1,1'",
         "checkpoint_seconds = -1", 'env = "GymV26Environment-v0"', "generations = 9" + "9" * 30, "zero = \"\\u0000\"",
+        'env = "CartPole-v1\\u0000"', 'policy = "\\u0000"', 'schedule = "\\u0000"', 'init = "\\u0000"',
+        'init = "/etc/passwd"', 'cluster = "\\u0000"', "population = 9223372036854775808", "mixed_arithmetic = 2",
     ])  # fmt: skip
     name = added.partition(" ")[0]
     kept = [line for line in path.read_text("utf-8", "replace").splitlines() if not line.startswith(f"{name} =")]
     head = [line for line in kept if not line.startswith("[")]
     replaced(path).write_text("\n".join([*head[:3], added, *head[3:]]) + "\n")
-    return f"config.toml: {added[:40]!r}"
+    return f"{path.name}: {added[:40]!r}"
 
 
 def forged_tensors(run: Path, victim: Path, generator: random.Random) -> str:
-    path = run / generator.choice([name for name in FILES if name.endswith(".safetensors")])
-    if not path.is_file() or path.is_symlink():
+    path = some_like(run, generator, "*.safetensors")
+    if path is None:
         return "nothing"
     try:
         file = decode(path.read_bytes())
@@ -165,15 +210,16 @@ def forged_tensors(run: Path, victim: Path, generator: random.Random) -> str:
         tensors["counters.settings"] = np.zeros(3)
     elif kind == 2:
         name = generator.choice(sorted(metadata))
-        metadata[name] = generator.choice([*NUMBERS, ESCAPES, "[" * 900 + "]" * 900, ""])
+        metadata[name] = generator.choice([*NUMBERS, ESCAPES, "[" * 900 + "]" * 900, "", "\0"])
     elif kind == 3 and "state" in metadata:
         state = json.loads(metadata["state"])
         part = generator.choice([part for part in state if state[part]] or ["search"])
         if state[part]:
-            state[part][generator.choice(sorted(state[part]))] = generator.choice([2**63, -1, 2**70, [], {}, ESCAPES])
+            values = [2**63, 2**64, -1, 2**70, [], {}, ESCAPES, "\0", 10**19]
+            state[part][generator.choice(sorted(state[part]))] = generator.choice(values)
         metadata["state"] = json.dumps(state)
     else:
-        metadata["generation"] = generator.choice(["7", "-1", "9" * 100, ESCAPES])
+        metadata["generation"] = generator.choice(["7", "-1", "9" * 100, ESCAPES, "9223372036854775808"])
     replaced(path).write_bytes(encode(tensors, metadata))
     return f"{path.name} is forged ({kind})"
 
@@ -198,8 +244,8 @@ def strange_name(run: Path, victim: Path, generator: random.Random) -> str:
 
 
 CHANGES: tuple[Change, ...] = (
-    link_to_victim, hard_link_to_victim, linked_directory, pipe, unix_socket, directory_instead, huge, deep,
-    forged_number, forged_setting, forged_tensors, garbage, strange_name,
+    link_to_victim, hard_link_to_victim, linked_directory, pipe, unix_socket, directory_instead, huge, many_lines, deep,
+    forged_number, forged_setting, forged_tensors, garbage, strange_name, crafted_journal,
 )  # fmt: skip
 
 
@@ -234,110 +280,187 @@ def manifest(path: Path) -> dict[str, tuple[int, int, int, bytes]]:
 
 # -- the commands ------------------------------------------------------------------------------------------------------
 
-SECONDS = 60
-MEMORY = 2 * 1024**3
-"""Besides what the test process has already."""
-READING = (
-    ("runs", "{root}"),
-    ("runs", "{root}", "--json"),
-    ("diagnose", "{run}"),
-    ("report", "{root}", "-o", "{out}/page.html", "--quiet"),
-    ("evaluate", "{run}", "--episodes", "1", "--workers", "1"),
-    ("evaluate", "{run}", "--best", "--episodes", "1", "--workers", "1"),
-    ("export", "{run}", "-o", "{out}/policy.safetensors"),
-    ("train", "--config", "{run}/config.toml", "--dry-run"),
-    ("resume", "{run}", "--generations", "4", "--quiet"),
-)
+TUNE = ["tune", "CartPole-v1", "--generations", "2", "--population", "4", "--evaluation-episodes", "1", "--points", "3",
+        "--budget", "4", "--low", "0.1", "--high", "3", "--policy", "mlp:2", "--max-episode-steps", "20",
+        "--engine", "gymnasium", "--workers", "1", "--also", "radius_factor"]  # fmt: skip
+REPRODUCE = ["reproduce", "fitness-scale", "--runs", "1", "--generations", "2", "--group", "clipup-raw", "--no-figures",
+             "--jobs", "1", "--set", "population=4"]  # fmt: skip
+READING = {
+    "run": (
+        ("runs", "{root}"),
+        ("runs", "{root}", "--json"),
+        ("diagnose", "{run}"),
+        ("report", "{root}", "-o", "{out}/page.html", "--quiet"),
+        ("watch", "{root}", "--no-browser"),
+        ("evaluate", "{run}", "--episodes", "1", "--workers", "1"),
+        ("evaluate", "{run}", "--best", "--episodes", "1", "--workers", "1"),
+        ("export", "{run}", "-o", "{out}/policy.safetensors"),
+        ("train", "--config", "{run}/config.toml", "--dry-run"),
+        ("resume", "{run}", "--generations", "4", "--quiet"),
+    ),
+    "search": (
+        ("runs", "{root}"),
+        ("train", "--config", "{run}/best.toml", "--dry-run"),
+        ("report", "{run}/trials", "-o", "{out}/page.html", "--quiet"),
+        ("watch", "{run}", "--no-browser"),
+        (*TUNE, "--run", "{run}", "--quiet"),
+    ),
+    "reproduction": (
+        ("reproduce", "--page", "{out}/page.md", "--results", "{run}"),
+        (*REPRODUCE, "--out", "{run}", "--results", "{out}", "--collect", "--quiet"),
+    ),
+}
+SLOWER = (
+    ("record", "{run}", "-o", "{out}/video.gif", "--max-seconds", "0.05"),
+    ("report", "{run}", "-o", "{out}/page.html", "--video", "--quiet"),
+    ("export", "{run}", "-o", "{out}/policy.onnx"),
+    ("train", "CartPole-v1", "--init", "{run}", "--run", "{out}/new", "--generations", "1", "--population", "4",
+     "--evaluation-episodes", "1", "--max-episode-steps", "5", "--engine", "gymnasium", "--workers", "1", "--quiet"),
+)  # fmt: skip
+"""One of them in each case of a run, in turns."""
+SLOWEST = ("report", "{run}", "-o", "{out}/page.html", "--figures", "{out}/figures", "--quiet")
+"""In every tenth case of the slow tests."""
 EXPECTED = {0, 1, 2}
+NOTHING_TO_READ = {"envs", "bench"}
+
+
+def test_every_command_that_reads_files_is_attacked() -> None:
+    attacked = {command[0] for commands in (*READING.values(), SLOWER) for command in commands}
+    assert attacked == set(COMMANDS) - NOTHING_TO_READ
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("sound") / "run"
-    words = ["train", "CartPole-v1", "--population", "8", "--generations", "3", "--evaluate-every", "1", "--quiet",
-             "--evaluation-episodes", "2", "--workers", "1", "--checkpoint-seconds", "0", "--max-episode-steps", "20",
-             "--engine", "gymnasium", "--run", str(path)]  # fmt: skip
-    assert main(words) == 0
-    return path
+def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Something sound of each kind. The run exists twice, made by a compiled task and by Gymnasium."""
+    for module in ("imageio", "matplotlib.figure", "onnx", "pygame"):  # once, and not in every child
+        importlib.import_module(module)
+    place = tmp_path_factory.mktemp("sound")
+    for engine in ("gymnasium", "compiled"):
+        words = ["train", "CartPole-v1", "--population", "8", "--generations", "3", "--evaluate-every", "1", "--quiet",
+                 "--evaluation-episodes", "2", "--workers", "1", "--checkpoint-seconds", "0", "--engine", engine,
+                 "--max-episode-steps", "20", "--run", str(place / engine)]  # fmt: skip
+        assert main(words) == 0
+    assert main([*TUNE, "--run", str(place / "search"), "--quiet"]) == 0
+    assert main([*REPRODUCE, "--out", str(place / "reproduction"), "--quiet"]) == 0
+    return {path.name: path for path in place.iterdir()}
 
 
-def in_child(words: list[str], output: Path) -> int:
-    """Run a command in a fork of this process, with limits; return its exit code, or minus the signal that ended it."""
-    child = os.fork()
-    if child == 0:
-        code = 99
+def ask_the_page(output: Path) -> Callable[[int], None]:
+    """Return what is done while a page is served: its address is waited for, the page and its data are fetched."""
+
+    def ask(child: int) -> None:
+        deadline = time.monotonic() + 30
         try:
-            faulthandler.disable()
-            sink = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-            os.dup2(sink, 1)
-            os.dup2(sink, 2)
-            sys.stdout = os.fdopen(1, "w", closefd=False)
-            sys.stderr = os.fdopen(2, "w", closefd=False)
-            used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-            resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
-            code = main(words)
-        except BaseException:
-            import traceback
-
-            traceback.print_exc()
+            while not (found := re.search(r"http://127\.0\.0\.1:[0-9]+/", output.read_text("utf-8", "replace"))):
+                if time.monotonic() > deadline or os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+                    return
+                time.sleep(0.002)
+            for path in ("", "data"):
+                with urllib.request.urlopen(found[0] + path, timeout=30) as answer:
+                    content = answer.read()
+            assert json.loads(content)["changed"] is True
         finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(code)
-    deadline = time.monotonic() + SECONDS
-    while True:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status)
-        if time.monotonic() > deadline:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            return -signal.SIGKILL
-        time.sleep(0.005)
+            os.kill(child, signal.SIGINT)
+
+    return ask
 
 
-def attack(sound: Path, root: Path, seed: int) -> None:
+def attack(forked: Callable[..., int], sound: dict[str, Path], root: Path, seed: int, kind: str = "run") -> None:
     root.mkdir()
     victim, runs, out = root / "victim", root / "runs", root / "out"
     make_victim(victim)
     runs.mkdir()
     out.mkdir()
-    wrong = make_hostile(sound, runs / "hostile", victim, seed)
+    run, output = runs / "hostile", root / "output"
+    source = sound[kind] if kind != "run" else sound[("gymnasium", "compiled")[seed // len(CHANGES) % 2]]
+    wrong = make_hostile(source, run, victim, seed)
     before = manifest(victim)
-    for command in READING:
-        words = [word.format(root=runs, run=runs / "hostile", out=out) for word in command]
-        code = in_child(words, root / "output")
-        shown = (root / "output").read_text("utf-8", "replace")
-        about = f"seed {seed} ({wrong}): clipup {' '.join(words)} ended with {code}:\n{shown[-2000:]}"
-        assert code in EXPECTED, about
-        assert "Traceback" not in shown, about
-        assert "\x1b" not in shown and "\x9b" not in shown and "\u202e" not in shown, about
-        assert code != 2 or len(shown.splitlines()) <= 6, about
-        assert manifest(victim) == before, about
+    commands = [*READING[kind]]
+    if kind == "run":
+        commands.append(SLOWEST if seed >= 1000 and seed % 10 == 0 else SLOWER[seed % len(SLOWER)])
+    for command in commands:
+        words = [word.format(root=runs, run=run, out=out) for word in command]
+        output.write_bytes(b"")
+        code = forked(words, output, meanwhile=ask_the_page(output) if command[0] == "watch" else None)
+        check(code, output, f"seed {seed} ({wrong}): clipup {' '.join(words)}")
+        assert manifest(victim) == before, f"seed {seed} ({wrong}): clipup {' '.join(words)} changed the victim"
+        assert {path.name for path in runs.iterdir()} == {"hostile"}, f"seed {seed} ({wrong}): {words}"
 
 
-@pytest.mark.parametrize("block", range(4))
-def test_no_hostile_run_is_followed_waited_for_or_shown_raw(sound: Path, tmp_path: Path, block: int) -> None:
-    for seed in range(block * 26, block * 26 + 26):  # twice each kind of change
-        attack(sound, tmp_path / str(seed), seed)
+def check(code: int, output: Path, what: str) -> None:
+    shown = output.read_text("utf-8", "replace")
+    about = f"{what} ended with {code}:\n{shown[-2000:]}"
+    assert code in EXPECTED, about
+    assert "Traceback" not in shown, about
+    assert "\x1b" not in shown and "\x9b" not in shown and "\u202e" not in shown, about
+    assert code != 2 or len(shown.splitlines()) <= 6, about
+
+
+CASES = len(CHANGES)
+"""Cases in which each kind of change comes first once."""
+
+
+@pytest.mark.parametrize("block", range(7))
+def test_no_hostile_run_is_followed_waited_for_or_shown_raw(
+    forked: Callable[..., int], sound: dict[str, Path], tmp_path: Path, block: int
+) -> None:
+    for seed in range(block * CASES, (block + 1) * CASES):
+        attack(forked, sound, tmp_path / str(seed), seed)
+
+
+@pytest.mark.parametrize("kind", ["search", "reproduction"])
+def test_no_hostile_search_or_reproduction_is_followed_waited_for_or_shown_raw(
+    forked: Callable[..., int], sound: dict[str, Path], tmp_path: Path, kind: str
+) -> None:
+    for seed in range(CASES):
+        attack(forked, sound, tmp_path / str(seed), seed, kind)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", range(40))
-def test_no_hostile_run_among_a_thousand_is_followed_waited_for_or_shown_raw(
-    sound: Path, tmp_path: Path, block: int
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("kind", READING)
+@pytest.mark.parametrize("block", range(30))
+def test_nothing_hostile_among_a_thousand_is_followed_waited_for_or_shown_raw(
+    forked: Callable[..., int], sound: dict[str, Path], tmp_path: Path, block: int, kind: str
 ) -> None:
-    for seed in range(1000 + block * 26, 1000 + block * 26 + 26):
-        attack(sound, tmp_path / str(seed), seed)
+    count = 3 * CASES if kind == "run" else CASES
+    for seed in range(1000 + block * count, 1000 + (block + 1) * count):
+        attack(forked, sound, tmp_path / str(seed), seed, kind)
+        shutil.rmtree(tmp_path / str(seed))
 
 
-def test_one_bad_run_never_hides_the_others(sound: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(
+    ("place", "count"),
+    [(["--workers", "2"], 40), (["--workers", "2", "--cluster", "ray"], CASES)],
+    ids=["processes", "ray"],
+)
+def test_no_hostile_run_is_resumed_wrongly_by_workers(
+    sound: dict[str, Path], tmp_path: Path, place: list[str], count: int
+) -> None:
+    for seed in range(5000, 5000 + count):
+        root = tmp_path / str(seed)
+        root.mkdir()
+        make_victim(root / "victim")
+        wrong = make_hostile(sound["gymnasium"], root / "run", root / "victim", seed)
+        before = manifest(root / "victim")
+        words = [sys.executable, "-m", "clipup", "resume", str(root / "run"), "--generations", "4", "--quiet", *place]
+        with (root / "output").open("wb") as output:
+            code = subprocess.run(words, stdout=output, stderr=output, timeout=120, check=False).returncode
+        check(code, root / "output", f"seed {seed} ({wrong}): {' '.join(words[2:])}")
+        assert manifest(root / "victim") == before, f"seed {seed} ({wrong})"
+
+
+def test_one_bad_run_never_hides_the_others(
+    sound: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     make_victim(tmp_path / "victim")
     runs = tmp_path / "runs"
     runs.mkdir()
-    shutil.copytree(sound, runs / "sound")
+    shutil.copytree(sound["gymnasium"], runs / "sound")
     for seed in range(40):
-        make_hostile(sound, runs / f"hostile-{seed}", tmp_path / "victim", seed)
+        make_hostile(sound["gymnasium"], runs / f"hostile-{seed}", tmp_path / "victim", seed)
     assert main(["runs", str(runs)]) == 0
     shown = capsys.readouterr().out
     assert next(line for line in shown.splitlines() if "runs/sound " in line).endswith("finished")

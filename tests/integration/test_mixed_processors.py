@@ -76,8 +76,18 @@ def results(run: Path) -> dict[str, bytes]:
     return {name: (run / name).read_bytes() for name in [*names, f"checkpoints/{newest.name}"]}
 
 
-@pytest.mark.parametrize("cluster", [None, "ray"], ids=["processes", "ray"])
-@pytest.mark.parametrize("engine", ENGINES)
+slow = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("engine", "cluster"),
+    [
+        *[pytest.param(engine, None, id=f"{engine}-processes") for engine in ENGINES],
+        pytest.param("compiled", "ray", id="compiled-ray"),
+        pytest.param("gymnasium", "ray", id="gymnasium-ray"),
+        pytest.param("envpool", "ray", id="envpool-ray", marks=slow),
+    ],
+)
 def test_half_of_the_workers_on_another_processor_give_the_same_bits(
     engine: str,
     cluster: str | None,
@@ -141,8 +151,15 @@ def test_what_computes_a_run_uses_nothing_whose_bits_depend_on_the_processor(fol
                 assert node.attr not in DIFFERENT, where
 
 
-@pytest.mark.parametrize("how", ["blas", "numpy"])
-@pytest.mark.parametrize("cluster", [None, "ray"], ids=["processes", "ray"])
+@pytest.mark.parametrize(
+    ("cluster", "how"),
+    [
+        pytest.param(None, "blas", id="processes-blas"),
+        pytest.param("ray", "numpy", id="ray-numpy"),
+        pytest.param(None, "numpy", id="processes-numpy", marks=slow),
+        pytest.param("ray", "blas", id="ray-blas", marks=slow),
+    ],
+)
 def test_workers_whose_simulators_round_differently_are_refused_or_accepted_and_recorded(
     how: str,
     cluster: str | None,

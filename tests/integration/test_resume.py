@@ -17,10 +17,11 @@ SMALL = [
     *("--population", 16, "--max-speed", 0.05, "--evaluate-every", 4, "--evaluation-episodes", 4),
     *("--checkpoint-seconds", 0, "--quiet"),
 ]
-ENVPOOL = [
+CART_POLE = [
     *("train", "CartPole-v1", *SMALL, "--population-max", 48, "--interactions", 900, "--seed", 5),
     *("--target-score", "none"),
 ]
+HOPPER = ["train", "Hopper-v5", *SMALL, "--engine", "compiled", "--max-episode-steps", 60, "--population", 8]
 SCHEDULE = "population: piecewise 1, 2 at 20 generations; max_speed: cosine 1 to 0.2 over 30000 interactions"
 GYMNASIUM = [
     *(
@@ -51,7 +52,7 @@ def kill_again_and_again(seed: int, kills: int, run: Path, first: list[object]) 
     words = [sys.executable, str(KILLING), seed, kills, run, "--", *first]
     environment = {**os.environ, "PYTHONPATH": SOURCE}
     done = subprocess.run(
-        [str(word) for word in words], capture_output=True, text=True, env=environment, timeout=280, check=False
+        [str(word) for word in words], capture_output=True, text=True, env=environment, timeout=560, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.split()[-1] == str(kills), done.stdout
@@ -60,12 +61,14 @@ def kill_again_and_again(seed: int, kills: int, run: Path, first: list[object]) 
 @pytest.mark.parametrize(
     ("command", "generations", "kills"),
     [
-        (ENVPOOL, 80, 22),
+        (CART_POLE, 80, 22),
+        ([*CART_POLE, "--engine", "envpool"], 25, 3),
+        (HOPPER, 25, 4),
         (GYMNASIUM, 60, 10),
-        ([*ENVPOOL, "--search", "ars", "--top", 4, "--optimizer", "ascent", "--schedule", SCHEDULE], 50, 8),
-        ([*ENVPOOL, "--search", "cma-es"], 50, 8),
+        ([*CART_POLE, "--search", "ars", "--top", 4, "--optimizer", "ascent", "--schedule", SCHEDULE], 50, 8),
+        ([*CART_POLE, "--search", "cma-es"], 50, 8),
     ],
-    ids=["envpool", "gymnasium", "ars", "cma-es"],
+    ids=["compiled", "envpool", "mujoco", "gymnasium", "ars", "cma-es"],
 )
 def test_a_run_killed_at_random_instants_ends_with_the_bytes_of_one_never_stopped(
     clipup, tmp_path, command, generations, kills
@@ -78,17 +81,32 @@ def test_a_run_killed_at_random_instants_ends_with_the_bytes_of_one_never_stoppe
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("workers", "kills"), [(["--workers", 2], 12), (["--workers", 2, "--cluster", "ray"], 5)], ids=["processes", "ray"]
+)
+def test_a_run_over_workers_killed_at_random_instants_ends_with_the_bytes_of_one_never_stopped(
+    clipup, tmp_path, workers, kills
+):
+    command = [*GYMNASIUM, "--generations", 60]
+    whole = clipup(*command, "--run", "whole")
+    assert whole.returncode == 0, whole.stderr
+    kill_again_and_again(1, kills, tmp_path / "killed", [*command, *workers, "--run", tmp_path / "killed"])
+    assert results(tmp_path / "killed") == results(tmp_path / "whole")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_a_run_killed_sixty_times_ends_with_the_bytes_of_one_never_stopped(clipup, tmp_path, seed):
-    command = [*ENVPOOL, "--generations", 250]
+    command = [*CART_POLE, "--generations", 250]
     assert clipup(*command, "--run", "whole").returncode == 0
     kill_again_and_again(seed, 60, tmp_path / "killed", [*command, "--run", tmp_path / "killed"])
     assert results(tmp_path / "killed") == results(tmp_path / "whole")
 
 
 def test_more_generations_give_the_same_bytes_as_asking_for_them_at_once(clipup, tmp_path):
-    clipup(*ENVPOOL, "--generations", 12, "--run", "whole")
-    clipup(*ENVPOOL, "--generations", 7, "--run", "parts")
+    clipup(*CART_POLE, "--generations", 12, "--run", "whole")
+    clipup(*CART_POLE, "--generations", 7, "--run", "parts")
     more = clipup("resume", "parts", "--generations", "+3", "--quiet")
     assert more.returncode == 0 and "10 generations" in more.stdout
     assert clipup("resume", "parts", "--generations", 12, "--quiet").returncode == 0
@@ -98,7 +116,7 @@ def test_more_generations_give_the_same_bytes_as_asking_for_them_at_once(clipup,
 def test_neither_threads_nor_the_checkpoint_interval_change_a_byte_and_the_configuration_repeats_a_run(
     clipup, tmp_path
 ):
-    clipup(*ENVPOOL, "--generations", 8, "--run", "one", "--workers", 1, "--checkpoint-seconds", 1000)
+    clipup(*CART_POLE, "--generations", 8, "--run", "one", "--workers", 1, "--checkpoint-seconds", 1000)
     clipup("train", "--config", "one/config.toml", "--run", "two", "--workers", 2, "--quiet")
     assert results(tmp_path / "one") == results(tmp_path / "two")
 
@@ -120,7 +138,7 @@ def test_a_signal_ends_a_run_within_seconds_and_it_resumes_to_the_same_bytes(
     assert output.splitlines()[-1].endswith("go on with: clipup resume long")
     assert "Traceback" not in errors
 
-    command = [*ENVPOOL, "--generations", 25]
+    command = [*CART_POLE, "--generations", 25]
     process = start_clipup(*command, "--run", "stopped")
     wait_for(tmp_path / "stopped" / "policy.safetensors")
     process.send_signal(number)
@@ -154,7 +172,7 @@ raise SystemExit(main(sys.argv[1:]))
 
 
 def test_a_second_interrupt_stops_at_once_and_loses_nothing_but_a_generation(clipup, tmp_path):
-    command = [*ENVPOOL, "--generations", 25]
+    command = [*CART_POLE, "--generations", 25]
     words = [sys.executable, "-c", STUCK, *map(str, command), "--run", "stopped"]
     environment = {**os.environ, "PYTHONPATH": SOURCE}
     process = subprocess.Popen(
@@ -177,7 +195,7 @@ def finished(tmp_path_factory) -> Path:
     """A run of six generations, and what it would be after nine."""
     root = tmp_path_factory.mktemp("finished")
     for name, generations in (("six", 6), ("nine", 9)):
-        command = [*ENVPOOL, "--generations", generations, "--run", root / name]
+        command = [*CART_POLE, "--generations", generations, "--run", root / name]
         words = [sys.executable, "-m", "clipup", *map(str, command)]
         subprocess.run(words, check=True, capture_output=True, env={**os.environ, "PYTHONPATH": SOURCE})
     return root
@@ -323,7 +341,7 @@ def test_a_clock_that_was_changed_is_named_and_stops_nothing(clipup, finished, t
 
 
 def test_records_removed_while_a_run_goes_on_are_written_again(clipup, start_clipup, tmp_path):
-    command = [*ENVPOOL, "--generations", 60]
+    command = [*CART_POLE, "--generations", 60]
     process = start_clipup(*command, "--run", "robbed")
     wait_for(tmp_path / "robbed" / "policy.safetensors")
     (tmp_path / "robbed" / "records.jsonl").unlink()
@@ -338,7 +356,7 @@ def test_records_removed_while_a_run_goes_on_are_written_again(clipup, start_cli
 
 
 def test_records_cut_while_a_run_goes_on_end_it_at_the_next_write(start_clipup, tmp_path):
-    process = start_clipup(*ENVPOOL, "--generations", 4000, "--run", "cut")
+    process = start_clipup(*CART_POLE, "--generations", 4000, "--run", "cut")
     wait_for(tmp_path / "cut" / "policy.safetensors")
     os.truncate(tmp_path / "cut" / "records.jsonl", 10)
     _, errors = process.communicate(timeout=120)

@@ -60,6 +60,28 @@ def test_a_signal_at_any_moment_of_the_start_ends_with_its_code_and_no_traceback
     assert "Traceback" not in shown and len(shown.splitlines()) <= 2, shown
 
 
+def test_with_nohup_a_closed_terminal_changes_nothing(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": SOURCE, "PYTHONWARNINGS": "ignore"}
+    words = ["nohup", sys.executable, "-m", "clipup", "train", "CartPole-v1", "--population", "8", "--quiet",
+             "--generations", "100000", "--checkpoint-seconds", "0", "--run", str(tmp_path / "run")]  # fmt: skip
+    process = subprocess.Popen(
+        words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        cwd=tmp_path, process_group=0,
+    )  # fmt: skip
+    records = tmp_path / "run" / "records.jsonl"
+    deadline = time.monotonic() + 90
+    while not records.exists() or not records.stat().st_size:
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGHUP)
+    size = records.stat().st_size
+    while records.stat().st_size < size + 2000:  # it goes on
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGTERM)
+    assert finish(process)[0] == 143
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_storm_of_signals_ends_with_the_code_of_one_of_them_and_leaves_a_sound_run(seed: int, tmp_path: Path) -> None:
     generator = random.Random(seed)

@@ -41,7 +41,7 @@ class GradientAscent:
 
     def load_state_dict(self, state: Mapping[str, StateValue]) -> None:
         """Check that the state is of this kind."""
-        if state.get("kind") != self.kind:
+        if not isinstance(state.get("kind"), str) or state.get("kind") != self.kind:
             raise StateMismatch(f"a state of a {self.kind!r} optimizer is needed, got one of {state.get('kind')!r}")
 
 

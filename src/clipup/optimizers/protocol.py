@@ -137,7 +137,7 @@ def check_decay(name: str, value: float) -> float:
 
 def load_vector(kind: str, state: Mapping[str, StateValue], key: str) -> Vector | None:
     """Return a copy of the vector `key` of a saved state; an empty one means that no step was made yet."""
-    if state.get("kind") != kind:
+    if not isinstance(state.get("kind"), str) or state.get("kind") != kind:
         raise StateMismatch(f"a state of a {kind!r} optimizer is needed, got one of {state.get('kind')!r}")
     value = state.get(key)
     if not isinstance(value, np.ndarray) or value.ndim != 1 or value.dtype != np.float64:

@@ -19,11 +19,13 @@ from clipup.runs.rundir import RunDirectory, Status, find_runs
 
 RUN_LIMIT = 1000
 """Runs that a page shows at most."""
-LINES_AT_ONCE = 50_000
+LINES_AT_ONCE = 40_000
 """Records of one run that are held at once. A longer run is thinned while it is read."""
-LINES_IN_ALL = 400_000
-"""Records of all runs that are held together. Runs beyond it are thinned once they are diagnosed."""
-LINES_EACH = 500
+LINES_IN_ALL = 80_000
+"""Records of all runs that are held together: some 60 MB, and more than a page can show (`page_data.CELL_LIMIT`).
+
+Runs beyond it are thinned once they are diagnosed."""
+LINES_EACH = 80
 """To so many at least."""
 
 
@@ -84,17 +86,20 @@ def unreadable(path: Path, *problems: str) -> LoadedRun:
 def load_runs(paths: Iterable[Path]) -> tuple[list[LoadedRun], int]:
     """The runs at `paths` and below them, up to `RUN_LIMIT`, and the number of runs beyond it."""
     found = find_runs(paths)
-    runs: list[LoadedRun] = []
-    share = max(LINES_EACH, LINES_IN_ALL // max(1, min(len(found), RUN_LIMIT)))
-    for path in found[:RUN_LIMIT]:
-        run = load_run(path)
-        if len(run.records) > share:
-            kept = thin(run.records, share)
-            times = {record.generation for record in kept}
-            clock = tuple(line for line in run.clock if line.generation in times)
-            run = dataclasses.replace(run, diagnosis=run.diagnose(), records=tuple(kept), clock=clock)
-        runs.append(run)
+    runs = [load_share(path, len(found)) for path in found[:RUN_LIMIT]]
     return runs, max(0, len(found) - RUN_LIMIT)
+
+
+def load_share(path: Path, count: int) -> LoadedRun:
+    """Read one of `count` runs that are held together. A long one is diagnosed, and then thinned to its share."""
+    run = load_run(path)
+    share = max(LINES_EACH, LINES_IN_ALL // max(1, min(count, RUN_LIMIT)))
+    if len(run.records) <= share:
+        return run
+    kept = thin(run.records, share)
+    times = {record.generation for record in kept}
+    clock = tuple(line for line in run.clock if line.generation in times)
+    return dataclasses.replace(run, diagnosis=run.diagnose(), records=tuple(kept), clock=clock)
 
 
 def _load(path: Path) -> LoadedRun:

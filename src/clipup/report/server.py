@@ -23,7 +23,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from clipup.errors import InvalidArgument, printable, reason
 from clipup.report.groups import group_runs
-from clipup.report.loading import RUN_LIMIT, LoadedRun, load_run
+from clipup.report.loading import RUN_LIMIT, LoadedRun, load_share
 from clipup.report.page_data import PageData, group_data, group_numbers, limit_notes, page_title, run_data, short_names
 from clipup.report.render import render_page
 from clipup.runs.rundir import RunDirectory, find_runs
@@ -65,7 +65,7 @@ class LiveRuns:
             if path in (directory.absolute() for directory in self._directories) and not _signature(path):
                 continue  # the watched directory itself, which holds no run yet
             key = run_key(path)
-            fresh[key] = self._read(path, self._known.get(key))
+            fresh[key] = self._read(path, len(found), self._known.get(key))
         self._known = fresh
 
     def answer(self, have: Mapping[str, tuple[int, int]], token: str = "") -> PageData:
@@ -100,12 +100,12 @@ class LiveRuns:
             "runs": news,
         }
 
-    def _read(self, path: Path, before: _ReadRun | None) -> _ReadRun:
+    def _read(self, path: Path, count: int, before: _ReadRun | None) -> _ReadRun:
         signature = _signature(path)
         busy = RunDirectory(path).is_busy()
         if before is not None and before.signature == signature and before.busy == busy:
             return before
-        run = load_run(path)
+        run = load_share(path, count)
         epoch = 0
         if before is not None:
             old = before.run.records

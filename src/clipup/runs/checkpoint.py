@@ -72,6 +72,8 @@ def decode_checkpoint(data: bytes, source: str) -> Checkpoint:
         for name, array in file.tensors.items():
             part, _, key = name.partition(".")
             is_float = array.dtype == np.float64 and array.shape == ()
+            if key in states[part] or (part == "counters" and not is_float):
+                raise FileFault(f"{name[:60]} is an array where a number or a word belongs")
             states[part][key] = float(cast(float, array)) if is_float else array
         generation = int(file.metadata["generation"][:20])
     except FileFault as error:

@@ -25,6 +25,8 @@ from clipup.files import Directory
 
 LINE_LIMIT = LINE.size
 FILE_LIMIT = 512 * 1024 * 1024
+BAD_LIMIT = 10_000
+"""Damaged lines after which a file is not read any further: each takes time, and a short one takes two bytes."""
 _PIECE = 256 * 1024
 _PIECE_LIMITS = FileLimits(size=_PIECE + LINE_LIMIT, depth=2, count=_PIECE)
 LARGEST = 1e300
@@ -113,25 +115,78 @@ def read_lines(path: Path, kind: type[_R], *, limit: int | None = None) -> tuple
     short, or it is being written. A field that a line lacks, as in a file of another version, is None, or nan where
     the field is never None. Of a generation that stands there twice, the later line counts.
 
-    With a `limit`, a longer file is thinned while it is read, so that memory is bounded: at most twice as many lines
-    are held. The last line, and lines with a score as far as there is room, are kept.
+    With a `limit`, a file of more lines is thinned while it is read, so that memory is bounded: lines are evenly
+    spread, between half of the limit and the limit. Besides them, the last line is kept, and those with a score as far
+    as a quarter of the limit has room for them. What callbacks added to a line is left out.
     """
     reader = LineReader(path, kind)
     found: list[_R] = []
-    ordered, last, thinned = True, -1, False
+    sample = None if limit is None else _Sample[_R](limit)
+    ordered, last = True, -1
     for batch in reader.batches():
         if batch:
             ordered &= last < batch[0].generation
             ordered &= all(one.generation < two.generation for one, two in itertools.pairwise(batch))
             last = batch[-1].generation
-        found += batch
-        while limit is not None and len(found) > 2 * limit:
-            found, thinned = thin(found, limit), True
+        if sample is None:
+            found += batch
+        else:
+            sample.add(batch)
+    if sample is not None:
+        found = sample.lines()
+        if sample.is_thinned:
+            reader.problems.append("many generations: only some of them are shown")
     if not ordered:
         found = [line for _, line in sorted({line.generation: line for line in found}.items())]
-    if thinned:
-        reader.problems.append("many generations: only some of them are shown")
     return found, reader.problems
+
+
+class _EveryNth(Generic[_R]):
+    """Every n-th line that it is given, with its place; n doubles whenever there are more than `limit`."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = max(2, limit)
+        self._count = 0
+        self.stride = 1
+        self.kept: list[tuple[int, _R]] = []
+
+    def add(self, place: int, line: _R) -> None:
+        if self._count % self.stride == 0:
+            self.kept.append((place, line))
+            if len(self.kept) > self._limit:
+                self.kept = self.kept[::2]
+                self.stride *= 2
+        self._count += 1
+
+
+class _Sample(Generic[_R]):
+    """Some of the lines of a stream: evenly spread ones, those with a score, and the last."""
+
+    def __init__(self, limit: int) -> None:
+        self._spread = _EveryNth[_R](limit)
+        self._scored = _EveryNth[_R](limit // 4)
+        self._place = -1
+        self._last: _R | None = None
+
+    def add(self, lines: Sequence[_R]) -> None:
+        for line in lines:
+            kept = dataclasses.replace(line, figures={}) if isinstance(line, Record) and line.figures else line
+            self._place += 1
+            self._last = kept
+            self._spread.add(self._place, kept)
+            if getattr(kept, "score", None) is not None:
+                self._scored.add(self._place, kept)
+
+    @property
+    def is_thinned(self) -> bool:
+        return self._spread.stride > 1
+
+    def lines(self) -> list[_R]:
+        places = dict(self._spread.kept)
+        places.update(self._scored.kept)
+        if self._last is not None:
+            places[self._place] = self._last
+        return [line for _, line in sorted(places.items(), key=lambda item: item[0])]
 
 
 def thin(lines: Sequence[_R], limit: int) -> list[_R]:
@@ -159,7 +214,8 @@ class LineReader(Generic[_R]):
         self._path, self._kind = path, kind
         self._read = 0
         self._gaps: set[str] = set()
-        self._bad: list[str] = []
+        self._first_bad = ""
+        self._bad = 0
         self.problems: list[str] = []
 
     def batches(self) -> Generator[list[_R]]:
@@ -178,21 +234,28 @@ class LineReader(Generic[_R]):
             if self._gaps:
                 self.problems.append(f"of another version of clipup, without {', '.join(sorted(self._gaps))}")
             if self._bad:
-                more = f" (and {len(self._bad) - 1} more)" if len(self._bad) > 1 else ""
-                self.problems.append(self._bad[0] + more)
+                more = f" (and {self._bad - 1} more)" if self._bad > 1 else ""
+                self.problems.append(self._first_bad + more)
+
+    def _note(self, problem: str) -> None:
+        self._first_bad = self._first_bad or problem
+        self._bad += 1
 
     def _batches(self, file: BinaryIO) -> Generator[list[_R]]:
         rest, total = b"", 0
         while piece := file.read(_PIECE):
             total += len(piece)
             if total > FILE_LIMIT:  # it grows while it is read, or is no file of the usual kind
-                self._bad.append(f"more than {FILE_LIMIT >> 20} MB, the rest is not read")
+                self._note(f"more than {FILE_LIMIT >> 20} MB, the rest is not read")
+                return
+            if self._bad > BAD_LIMIT:
+                self.problems.append(f"more than {BAD_LIMIT} damaged lines, the rest is not read")
                 return
             whole, ended, rest = (rest + piece).rpartition(b"\n")
             if ended:
                 yield self._decoded(whole.split(b"\n"))
             if len(rest) > LINE_LIMIT:
-                self._bad.append(f"line {self._read + 1}: longer than {LINE_LIMIT} bytes; the file is damaged")
+                self._note(f"line {self._read + 1}: longer than {LINE_LIMIT} bytes; the file is damaged")
                 rest = self._skip(file)
                 self._read += 1
 
@@ -211,7 +274,9 @@ class LineReader(Generic[_R]):
                 try:
                     found.append(decode_line(line, self._kind, f"line {number}", self._gaps))
                 except FileFault as fault:
-                    self._bad.append(str(fault) if not self._bad else "")
+                    self._note(str(fault))
+                    if self._bad > BAD_LIMIT:
+                        break
         self._read += len(lines)
         return found
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 
 from clipup.decoding import CONFIG, decode_toml
-from clipup.errors import FileFault, InvalidArgument
+from clipup.errors import FileFault, InvalidArgument, printable
 from clipup.files import read_named
 from clipup.runs.config import RunConfig, Scalar, Value, config_values, settings
 
@@ -23,7 +23,8 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, object]:
 def format_config(config: RunConfig, *, comment: str = "") -> str:
     """`config` as TOML, with a comment above each group; reading it back gives an equal configuration."""
     known = settings()
-    lines = [f"# {line}".rstrip() for line in comment.splitlines()]
+    # A name of a directory may hold what TOML does not allow, even in a comment.
+    lines = [f"# {printable(line)}".rstrip() for line in comment.splitlines()]
     group = ""
     tables: list[tuple[str, Mapping[str, Scalar]]] = []
     for name, value in config_values(config).items():

@@ -139,8 +139,9 @@ def plain_state(kind: str, state: Mapping[str, StateValue]) -> State:
         return value.item() if isinstance(value, np.generic | np.ndarray) and not value.ndim else value
 
     plain = {key: own(value) for key, value in state.items()}
-    if plain.get("kind") != kind:
-        raise StateMismatch(f"a state of a {kind!r} search is needed, got one of {plain.get('kind')!r}")
+    found = plain.get("kind")
+    if not isinstance(found, str) or found != kind:
+        raise StateMismatch(f"a state of a {kind!r} search is needed, got one of {found!r:.40}")
     return plain
 
 

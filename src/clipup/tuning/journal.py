@@ -10,15 +10,17 @@ from __future__ import annotations
 import importlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
 from clipup.decoding import LINE, decode_object
-from clipup.errors import FileFault, MissingDependency, one_line
+from clipup.errors import ClipUpError, FileFault, MissingDependency, one_line
 from clipup.files import Directory
 from clipup.runs.records import Record
 from clipup.tuning.speed_search import Point
@@ -28,6 +30,24 @@ SIZE_LIMIT = 256 * 1024 * 1024
 # The paper: "values of q between 10 and 20 generally work well". Below a third of max_speed, a step size hardly ever
 # reaches the clipping.
 EXTRA_RANGES: Mapping[str, tuple[float, float]] = {"radius_factor": (10.0, 20.0), "step_ratio": (0.35, 1.0)}
+
+
+WAITING_LIMIT = 1000
+"""Trials that wait for a worker. A search that was stopped leaves one."""
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+def _guarded(method: Callable[Concatenate[Journal, _P], _T]) -> Callable[Concatenate[Journal, _P], _T]:
+    """Let a method of a journal raise nothing but ClipUpError for what the file holds."""
+
+    @wraps(method)
+    def call(journal: Journal, *arguments: _P.args, **options: _P.kwargs) -> _T:
+        with journal.faults():
+            return method(journal, *arguments, **options)
+
+    return call
 
 
 class Journal:
@@ -47,19 +67,7 @@ class Journal:
         self._optuna = load_optuna()
         self._optuna.logging.set_verbosity(self._optuna.logging.WARNING)
         journal: Any = importlib.import_module("optuna.storages.journal")
-        try:
-            self._study = self._optuna.create_study(
-                study_name=STUDY,
-                storage=self._optuna.storages.JournalStorage(_backend(journal, path)),
-                direction="maximize",
-                load_if_exists=True,
-            )
-            self._study.get_trials(deepcopy=False)
-        except Exception as error:  # a crafted journal makes Optuna raise anything
-            raise FileFault(
-                f"{path}: not a usable Optuna journal: {one_line(error)}; remove it and try again, the trials are "
-                "kept elsewhere"
-            ) from error
+        self._path = path
         self._seed = seed
         real = self._optuna.distributions.FloatDistribution
         # Wide enough for values beyond the ends of the range, which the search may try.
@@ -71,12 +79,40 @@ class Journal:
         self._ended: set[tuple[Point, int]] = set()
         self._trials: dict[tuple[Point, int], Any] = {}
         state = self._optuna.trial.TrialState
-        while self._study.get_trials(deepcopy=False, states=(state.WAITING,)):
-            self._study.ask()  # left in the queue by a session that was stopped
-        for trial in self._study.get_trials(deepcopy=False, states=(state.RUNNING,)):
-            # Its run continues under a new number.
-            self._study.tell(trial.number, state=state.FAIL)
+        with self.faults():
+            self._study: Any = self._optuna.create_study(
+                study_name=STUDY,
+                storage=self._optuna.storages.JournalStorage(_backend(journal, path)),
+                direction="maximize",
+                load_if_exists=True,
+            )
+            waiting = len(self._study.get_trials(deepcopy=False, states=(state.WAITING,)))
+            if waiting > WAITING_LIMIT:
+                raise FileFault(f"{waiting} trials wait in it")
+            for _ in range(waiting):
+                self._study.ask()  # left in the queue by a session that was stopped
+            for trial in self._study.get_trials(deepcopy=False, states=(state.RUNNING,)):
+                # Its run continues under a new number.
+                self._study.tell(trial.number, state=state.FAIL)
 
+    @contextmanager
+    def faults(self) -> Generator[None]:
+        """Turn whatever Optuna raises into a fault of the file: a crafted journal makes it raise anything, anywhere."""
+        try:
+            yield
+        except (ClipUpError, MemoryError) as error:
+            if isinstance(error, FileFault) and not str(error).startswith(str(self._path)):
+                raise self._unusable(error) from error
+            raise
+        except Exception as error:
+            raise self._unusable(error) from error
+
+    def _unusable(self, error: Exception) -> FileFault:
+        words = str(error) if isinstance(error, FileFault) else one_line(error)
+        remedy = "remove it and try again, the trials are kept elsewhere"
+        return FileFault(f"{self._path}: not a usable Optuna journal: {words}; {remedy}")
+
+    @_guarded
     def record(self, point: Point, seed: int, records: Sequence[Record], value: float, *, complete: bool) -> None:
         """Record how far a trial came, and its final value."""
         if complete and value > float("-inf"):
@@ -92,6 +128,7 @@ class Journal:
             self._study.tell(trial, value)
             self._trials.pop((point, seed), None)
 
+    @_guarded
     def fail(self, point: Point, seed: int, reason: str) -> None:
         """Record that a trial's run failed."""
         trial = self._trials.pop((point, seed), None) or self._begin(point, seed)
@@ -99,6 +136,7 @@ class Journal:
         self._study.tell(trial, state=self._optuna.trial.TrialState.FAIL)
         self._trials.pop((point, seed), None)
 
+    @_guarded
     def suggest(self, point: Point, number: int) -> Point:
         """The n-th variation of `point` in the further settings, from Optuna's sampler.
 
@@ -138,6 +176,7 @@ class Journal:
         study.add_trials(sorted(complete, key=lambda trial: (sorted(trial.params.items()), trial.user_attrs["seed"])))
         return study.ask(self._extra).params
 
+    @_guarded
     def close(self) -> None:
         """Mark trials that were not run to the end as stopped early."""
         for trial in self._trials.values():

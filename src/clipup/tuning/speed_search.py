@@ -39,6 +39,7 @@ CLEARLY = 0.02
 where any small step works (or where doing nothing pays best at first), going further out does not help."""
 
 
+MOST_POINTS = 1000
 RANGES: Mapping[str, tuple[float, float]] = {"max_speed": (0.003, 10.0), "radius_factor": (1.5, 150.0)}
 """The settings that can be searched first, with the range that is searched unless another is given."""
 
@@ -121,8 +122,8 @@ class TuningSettings:
             raise InvalidArgument(f"the setting must be one of {', '.join(RANGES)}, got {self.setting!r}")
         if not (0 < self.low < self.high < math.inf):
             raise InvalidArgument(f"the range must satisfy 0 < low < high, got {self.low:g} to {self.high:g}")
-        if self.points < 3:
-            raise InvalidArgument(f"points must be at least 3, got {self.points}")
+        if not 3 <= self.points <= MOST_POINTS:
+            raise InvalidArgument(f"points must be at least 3 and at most {MOST_POINTS}, got {self.points!r:.20}")
         least = scan_cost(self.points)
         if not self.budget >= least:
             raise InvalidArgument(

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from clipup.cli.main import main
 from clipup.diagnosis import Finding
-from clipup.report import load_run, make_report
+from clipup.report import load_run, loading, make_report
 from clipup.report.charts import write_charts
+from clipup.report.loading import load_runs
 from clipup.report.server import LiveRuns
 from clipup.runs.rundir import RunDirectory, find_runs
 
@@ -275,3 +276,22 @@ def test_runs_beyond_the_limit_are_counted(
     live = LiveRuns([tmp_path / "runs"])
     live.refresh()
     assert "2 more were found" in live.answer({})["notes"][0]  # type: ignore[index]
+
+
+def test_many_long_runs_share_a_bounded_number_of_lines(
+    write_run: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(4):
+        write_run(tmp_path / "runs" / str(number), generations=400)
+    whole = [run.diagnose() for run in load_runs([tmp_path / "runs"])[0]]
+    monkeypatch.setattr(loading, "LINES_IN_ALL", 400)
+    monkeypatch.setattr(loading, "LINES_EACH", 20)
+    thinned, _ = load_runs([tmp_path / "runs"])
+    for run in thinned:
+        assert len(run.records) <= 150 and len(run.clock) == len(run.records)
+        assert [line.generation for line in (run.records[0], run.records[-1])] == [1, 400]
+    assert [run.diagnose() for run in thinned] == whole
+    live = LiveRuns([tmp_path / "runs"])
+    live.refresh()
+    rows = [len(run["columns"]["score"]) for run in live.answer({})["runs"]]  # type: ignore[index, union-attr]
+    assert rows == [len(run.records) for run in thinned]

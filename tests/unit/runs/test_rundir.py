@@ -191,3 +191,13 @@ def test_runs_are_numbered_and_named_by_their_task(tmp_path):
     assert next_free(tmp_path, "Walker2d-v4").name == "Walker2d-v4-2"
     assert next_free(tmp_path, "my.module:Odd/Env-v0").name == "Odd-Env-v0-1"
     assert next_free(tmp_path, "../..").name == "run-1"
+
+
+@pytest.mark.parametrize(
+    "name", ["\x1b[2J", "a\nb", "\x7f", "\x85", "\udcff", "\u202e", "# env = 1", "a\rb", "\x0c", '"']
+)
+def test_whatever_a_directory_is_called_its_configuration_can_be_read(tmp_path, name):
+    run = RunDirectory(tmp_path / name)
+    run.create(RunConfig(env="A"))
+    run.close()
+    assert RunDirectory(tmp_path / name).read_config() == RunConfig(env="A")

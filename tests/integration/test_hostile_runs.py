@@ -61,8 +61,13 @@ def some_file(run: Path, generator: random.Random) -> Path:
 def some_like(run: Path, generator: random.Random, *patterns: str) -> Path | None:
     """A regular file whose name fits, anywhere below."""
     found = [path for pattern in patterns for path in sorted(run.rglob(pattern))]
-    found = [path for path in found if path.is_file() and not path.is_symlink()]
+    found = [path for path in found if is_small(path)]
     return generator.choice(found) if found else None
+
+
+def is_small(path: Path) -> bool:
+    """Whether it is a regular file that no change before made huge."""
+    return path.is_file() and not path.is_symlink() and path.stat().st_size < 2**23
 
 
 def link_to_victim(run: Path, victim: Path, generator: random.Random) -> str:
@@ -121,8 +126,8 @@ def huge(run: Path, victim: Path, generator: random.Random) -> str:
 def many_lines(run: Path, victim: Path, generator: random.Random) -> str:
     path = some_like(run, generator, "*.jsonl", "journal.log", "lock") or some_file(run, generator)
     line = generator.choice([b"\n", b"{}\n", b"[]\n", b'{"generation": 1}\n', b'"\\u001b[2J"\n', b"0\n"])
-    replaced(path).write_bytes(line * (4 * 2**20 // len(line)))
-    return f"{path.name} is millions of {line!r}"
+    replaced(path).write_bytes(line * (2**19 // len(line)))
+    return f"{path.name} is many times {line!r}"
 
 
 def deep(run: Path, victim: Path, generator: random.Random) -> str:
@@ -226,7 +231,7 @@ def forged_tensors(run: Path, victim: Path, generator: random.Random) -> str:
 
 def garbage(run: Path, victim: Path, generator: random.Random) -> str:
     path = some_file(run, generator)
-    data = bytearray(path.read_bytes()) if path.is_file() and not path.is_symlink() else bytearray(b"x" * 100)
+    data = bytearray(path.read_bytes()) if is_small(path) else bytearray(b"x" * 100)
     for _ in range(generator.choice([1, 3, 50])):
         place = generator.randrange(max(1, len(data)))
         data[place : place + 1] = generator.choice([b"", b"\0", b"\xff", b'"', b"{", b"\n", generator.randbytes(9)])

@@ -37,6 +37,7 @@ CODE_OR_LINK = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 UNSEARCHED = "---\nsearch:\n  exclude: true\n---\n\n"
+FOUND_LAST = "---\nsearch:\n  boost: 0.2\n---\n\n"
 
 _origin: dict[str, str] = {}
 """The file in the repository that a generated page shows, by the page's place in the site."""
@@ -166,7 +167,7 @@ def _with_links_to_the_reference(markdown: str) -> str:
 def reference(name: str) -> str:
     """The page of a module: its public names, in the order of api.md."""
     module = importlib.import_module(name)
-    parts = [f"# {name}", (module.__doc__ or "").splitlines()[0]]
+    parts = [f"{FOUND_LAST}# {name}", (module.__doc__ or "").splitlines()[0]]
     for entry in sorted(module.__all__, key=str.lower):
         home = getattr(module, entry).__module__
         if home.endswith(f".{entry}"):  # a function of the name of its module, which would be found in its place

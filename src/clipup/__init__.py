@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         minimize,
     )
     from clipup.training.api import TrainingResult, resume, train
+    from clipup.training.seeds import SeedsResult, resume_seeds, train_seeds
 
 __version__ = "0.1.0"
 
@@ -56,6 +57,7 @@ __all__ = [
     "OptimizationResult",
     "Optimizer",
     "Search",
+    "SeedsResult",
     "SepCMAES",
     "TrainingResult",
     "candidates",
@@ -66,7 +68,9 @@ __all__ = [
     "minimize",
     "record",
     "resume",
+    "resume_seeds",
     "train",
+    "train_seeds",
 ]
 
 # Every name is imported at first use: `clipup --help` then needs no numpy, and the searches no environments or files.
@@ -82,6 +86,7 @@ _MODULES = {
         "OpenAIES", "OptimizationResult", "Search", "SepCMAES", "candidates", "centered_rank", "maximize", "minimize",
     ),
     "clipup.training.api": ("TrainingResult", "resume", "train"),
+    "clipup.training.seeds": ("SeedsResult", "resume_seeds", "train_seeds"),
 }  # fmt: skip
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}
 

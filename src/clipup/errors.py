@@ -83,6 +83,10 @@ class EnvironmentFault(ClipUpError, RuntimeError):
     """An environment raised, never ended, or broke its own interface."""
 
 
+class ScoreFault(ClipUpError, RuntimeError):
+    """A score function raised; the message names the candidate."""
+
+
 class PolicyFault(ClipUpError, RuntimeError):
     """A policy of one's own raised, or broke its interface."""
 

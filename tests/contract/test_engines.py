@@ -338,7 +338,7 @@ def test_an_engine_says_what_it_is(case: Case) -> None:
         engine.reason,
         engine.observation_size,
         engine.actions,
-        solved_score={"LunarLanderContinuous-v3": 200.0, "CartPole-v1": 475.0}.get(case.task.env),
+        solved_score={"LunarLanderContinuous-v3": 200.0, "CartPole-v1": 475.0}.get(str(case.task.env)),
     )
     assert description.name == case.task.engine == registry.entry(engine.name).name
     assert description.version[0].isdecimal()
@@ -364,3 +364,7 @@ def test_an_engine_in_the_registry_trains_evaluates_and_is_refused_what_it_lacks
         play(policy, Task("Toy-v0", engine="toy"))
     with pytest.raises(InvalidArgument, match="The toy cannot be measured"):
         registry.entry("toy").bare_simulator(Task("Toy-v0"), count=1, threads=1)
+
+
+def test_a_description_is_the_same_without_making_the_engine(case: Case) -> None:
+    assert registry.describe(case.task) == case.engines[0].description

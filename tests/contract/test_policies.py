@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,10 @@ import pytest
 import clipup
 from clipup.compilation import machine_code
 from clipup.engines import Rollout, Task, make_engine
-from clipup.errors import InvalidArgument
+from clipup.errors import FileFault, InvalidArgument
 from clipup.export.onnx import encode_onnx
 from clipup.export.policy import PolicyTask, decode_policy, encode_policy
+from clipup.export.safetensors import decode, encode
 from clipup.policies import Actions, Policy, PolicyNetwork, Statistics, parse_policy
 from clipup.policies.act import Actor
 
@@ -277,3 +280,31 @@ def test_a_new_search_starts_at_the_center_that_the_policy_wants(tmp_path: Path)
         assert bool(center.any()) is moved
         assert center.tobytes() == found.policy.network.initial_center(SMALL["seed"]).tobytes()
         assert not found.policy(np.ones(4)).any()  # the output layer is zero, so both choices are equal
+
+
+# -- hostile files -----------------------------------------------------------------------------------------------------
+
+DAMAGE: list[dict[str, object]] = [
+    {"kind": "unheard of"}, {"kind": 3}, {"kind": None}, {"layers": 3}, {"layers": "gru"}, {"layers": [3]},
+    {"layers": [[]]}, {"layers": [{"kind": "gru"}]}, {"layers": []}, {"observation_size": -1}, {"action_size": 10**15},
+    {"observation_size": "5"}, {"start": "here"}, {"start": ["zeros"]}, {"residual": True}, {"kind": "own"},
+    {"kind": "own", "name": 3}, {"kind": "own", "name": "os:system", "parameter_count": 1, "state_size": 0},
+    {"kind": "own", "name": "mlp:3", "parameter_count": 1, "state_size": 0}, {"kind": "own", "name": "a\x1b[2Jb:C"},
+    {"kind": "own", "name": "m:N" + "(" * 5000},
+    *({"layers": [{"kind": "gru", "size": 6, "activation": "tanh", "norm": False, name: value}]}
+      for name, value in (("kind", "cnn"), ("kind", ["gru"]), ("size", 0), ("size", 2**40), ("size", True),
+                          ("activation", "sin"), ("activation", {}), ("norm", True))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", DAMAGE, ids=str)
+def test_a_file_that_describes_no_policy_is_refused_in_one_line_and_imports_nothing(damage: dict[str, object]) -> None:
+    file = decode(encode_policy(Case("gru:6").policy(0), PolicyTask("Walker2d-v4")), source="here")
+    described = {**json.loads(file.metadata["network"]), **damage}
+    data = encode(file.tensors, {**file.metadata, "network": json.dumps(described)})
+    loaded = set(sys.modules)
+    with pytest.raises(FileFault) as caught:
+        decode_policy(data, "there.safetensors")
+    message = str(caught.value)
+    assert message.startswith("there.safetensors: ") and message.isprintable()
+    assert set(sys.modules) == loaded

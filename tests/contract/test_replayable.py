@@ -32,12 +32,12 @@ class Probe:
         self.pool.reset(self.slots)
         generator = np.random.default_rng(actions_seed)
         low, high = np.array(self.layout.actions.low), np.array(self.layout.actions.high)
-        trace = [self.pool.receive()[self.layout.observation_index].copy()]
+        trace = [self.layout.observed(self.pool.receive()).copy()]
         for _ in range(steps):
             actions = generator.uniform(low, high, (2, len(low))).astype(self.layout.actions.dtype)
             self.pool.send(self.slots, actions)
             states = self.pool.receive()
-            trace += [states[self.layout.observation_index].copy(), states[self.layout.reward_index].copy()]
+            trace += [self.layout.observed(states).copy(), states[self.layout.reward_index].copy()]
             if states[self.layout.done_index].any():
                 break
         return [values.tobytes() for values in trace]

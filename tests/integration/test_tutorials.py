@@ -121,6 +121,7 @@ def _without_numbers(pattern: str) -> str:
 WITH_CODE = sorted(page for page in TUTORIALS.glob("*.md") if blocks(page))
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     "page",
     [pytest.param(page, id=page.stem, marks=pytest.mark.slow if page.name in SLOW else ()) for page in WITH_CODE],
@@ -145,6 +146,7 @@ def test_a_notebook_is_kept_without_what_it_printed(notebook: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_the_commands_of_the_readme_work_as_printed_after_the_first(tmp_path: Path) -> None:
     first, *later = [block for block in blocks(ROOT / "README.md") if "LunarLander" in block.text]
     page = tmp_path / "readme.md"

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
+import time
 import warnings
 
 from clipup.cli.arguments import add_output_flags
-from clipup.cli.output import note, print_json, say, table
+from clipup.cli.output import print_json, say, table
 from clipup.engines import Task, make_engine, registry
 from clipup.errors import ClipUpError, MissingDependency, UnknownEnvironment
 from clipup.runs.trust import check_import
 from clipup.suggestions import nearest
 
 _ENGINES = "\n".join(f"  {entry.name:<10} {entry.summary}" for entry in registry.ENTRIES)
+HEADER = ("environment", "observation", "action", "engine", "preset", "")
 DESCRIPTION = f"""List the environments that are known here, and the engine that runs each with --engine auto.
 
 {_ENGINES}
@@ -22,15 +25,16 @@ Only environments that clipup can train on are listed; --all lists the others to
 environment works as module:EnvId, which imports the module first. With few matches, the list also says which of them
 start the same whatever the seed."""
 EXAMPLES = """examples:
-  clipup envs                 (all that can be trained on; this takes a while)
+  clipup envs                 (all that can be trained on)
   clipup envs atari --all     (and those that cannot, with the reason)
   clipup envs walker          (those with "walker" in their name)
   clipup envs 'Humanoid*-v5' --json"""
 
 
-HEADER = ("environment", "observation", "action", "engine", "preset", "")
-FEW, MANY = 20, 200
-"""Up to FEW environments are looked at closely. Beyond MANY, that it takes a while is said first."""
+FEW = 20
+"""Up to this many environments are looked at closely."""
+PATIENCE = 2.0
+"""Seconds after which progress is shown."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
     """List environments."""
     from clipup.runs.presets import preset_for, presets
 
-    known = {env for entry in registry.ENTRIES for env in entry.ids()}
+    ids = {entry.name: frozenset(entry.ids()) for entry in registry.ENTRIES}
+    known = {env for found in ids.values() for env in found}
     if not known:
         engines = " or ".join(entry.name for entry in registry.ENTRIES)
         raise MissingDependency.of(f"a simulator ({engines})", extra="train")
@@ -56,14 +61,15 @@ def run(arguments: argparse.Namespace) -> int:
         hint = f"; did you mean {', '.join(near)}?" if near else ""
         raise UnknownEnvironment(f"no environment matches {arguments.pattern!r}{hint}")
     rows: list[dict[str, object]] = []
-    if len(found) > MANY and sys.stderr.isatty():
-        note(f"looking at {len(found)} environments …")
+    progress = _Progress(len(found))
     for name in found:
+        progress.show()
         preset = preset_for(name)
-        engines = [entry.name for entry in registry.ENTRIES if entry.has(name)]
+        engines = [entry.name for entry in registry.ENTRIES if name in ids[entry.name] or entry.has(name)]
         about = describe(name, inspect=len(found) <= FEW)
         about["note"] = about["note"] or registry.difference(name)
         rows.append({"env": name, **about, "engines": engines, "preset": preset.name if preset else None})
+    progress.clear()
     trainable = [row for row in rows if row["refusal"] is None]
     shown = rows if arguments.all or not trainable else trainable
     if arguments.json:
@@ -80,6 +86,28 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+class _Progress:
+    """A line at a terminal that counts, if it takes longer than `PATIENCE`."""
+
+    def __init__(self, total: int) -> None:
+        self._total, self._done, self._shown = total, 0, False
+        self._next = time.monotonic() + PATIENCE if sys.stderr.isatty() else math.inf
+
+    def show(self) -> None:
+        """Count one more."""
+        if time.monotonic() >= self._next:
+            self._shown, self._next = True, time.monotonic() + 0.2
+            sys.stderr.write(f"\r\x1b[Klooked at {self._done} of {self._total} environments")
+            sys.stderr.flush()
+        self._done += 1
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self._shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
 def describe(name: str, *, inspect: bool) -> dict[str, object]:
     """The spaces and the engine of an environment, or why it cannot be trained on.
 
@@ -90,20 +118,25 @@ def describe(name: str, *, inspect: bool) -> dict[str, object]:
         check_import(name, named=(), source="this list")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            engine = make_engine(Task(name), lanes=2, threads=1)
-    except ClipUpError as error:
-        return {**about, "refusal": str(error)}
-    try:
-        actions = engine.actions
-        kind = f"{actions.size} choices" if actions.kind == "discrete" else f"{actions.size} numbers"
-        about |= {"observation": f"{engine.observation_size} numbers", "action": kind, "engine": engine.name}
-        if inspect:
-            about["note"] = "; ".join(engine.inspect().notes) or None
+            found = registry.describe(Task(name))
+            about |= {
+                "observation": f"{found.observation_size} numbers",
+                "action": found.actions.describe(),
+                "engine": found.name,
+            }
+            if inspect:
+                about["note"] = _oddities(name)
     except ClipUpError as error:
         about["refusal"] = str(error)
+    return about
+
+
+def _oddities(name: str) -> str | None:
+    engine = make_engine(Task(name), lanes=2, threads=1)
+    try:
+        return "; ".join(engine.inspect().notes) or None
     finally:
         engine.close()
-    return about
 
 
 def matches(name: str, pattern: str | None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import io
 import logging
@@ -152,8 +153,18 @@ def _dispatch(words: list[str]) -> int:
     parser = OneLineParser(f"clipup {words[0]}", module.DESCRIPTION, module.EXAMPLES)
     module.configure(parser)
     arguments = parser.parse_all(words[1:])
-    let_import(getattr(arguments, "env", None), getattr(arguments, "imports", ()))
+    let_import(getattr(arguments, "env", None), [*getattr(arguments, "imports", ()), *_wrapper_modules(arguments)])
     return module.run(arguments)
+
+
+def _wrapper_modules(arguments: argparse.Namespace) -> list[str]:
+    """The modules of the wrappers that were typed."""
+    typed = getattr(arguments, "wrapper", None)
+    if not typed:
+        return []
+    from clipup.engines.wrappers import parse_wrappers
+
+    return [wrapper.module for text in typed for wrapper in parse_wrappers(text)]
 
 
 def overview() -> str:

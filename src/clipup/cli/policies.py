@@ -37,6 +37,7 @@ def load(arguments: argparse.Namespace, *, rendering: bool = False) -> tuple[Pol
         if not env:
             raise InvalidArgument(f"{path} names no environment; name one with --env")
         check_import(env, named=arguments.imports, source=str(path))
+    check_import("", named=arguments.imports, source=str(path), wrapper=described.wrapper)
     task, text = task_of(
         described, env=env, env_options=arguments.env_options, engine=arguments.engine, rendering=rendering
     )

@@ -42,6 +42,7 @@ COMMANDS = {
     "watch": "show the same page live, for runs in progress",
     "diagnose": "find what is wrong with a run, and what to change",
     "tune": "find max_speed for a task",
+    "zoo": "list, play or retrain policies that come with clipup",
     "bench": "measure how fast this machine trains on an environment",
     "reproduce": "repeat an experiment of the paper and compare it",
 }

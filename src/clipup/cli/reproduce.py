@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import sys
-from functools import partial
 from pathlib import Path
 
 from clipup.cli.arguments import add_output_flags, whole_number
-from clipup.cli.output import note, print_json, say, table
+from clipup.cli.output import print_json, say, table
+from clipup.cli.side_by_side import ProgressLine, exit_code
 from clipup.reproduction.experiments import EXPERIMENTS
 from clipup.reproduction.page import write_page
 from clipup.reproduction.reproduce import Reproduction, ReproductionRequest, reproduce
-from clipup.reproduction.schedule import ScheduleEnd, ScheduleProgress
 from clipup.runs.resolve import parse_flag
-from clipup.tracking.terminal import duration
 
 DESCRIPTION = """Run an experiment of the ClipUp paper and compare the results with the published values.
 
@@ -26,7 +23,6 @@ EXAMPLES = """examples:
   clipup reproduce fitness-scale --runs 2 --generations 5     (a quick look)
   clipup reproduce walker2d --group clipup --runs 1 --budget 60
   clipup reproduce --page docs/reproduction.md --results results"""
-LINE_SECONDS = 60.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -82,13 +78,11 @@ def _reproduce(arguments: argparse.Namespace, out: Path, results: Path) -> int:
         changes={name: parse_flag(name, value) for name, value in arguments.set},
         collect_only=arguments.collect,
     )
-    live = sys.stderr.isatty()
-    watch = None if arguments.quiet else partial(_show, live=live)
-    done = reproduce(request, watch=watch, watch_seconds=1.0 if live else LINE_SECONDS)
-    if watch is not None and live:
-        sys.stderr.write("\r\x1b[K")
+    line = ProgressLine(quiet=arguments.quiet)
+    done = reproduce(request, watch=line.watch, watch_seconds=line.seconds)
+    line.clear()
     _report(done, json_output=arguments.json)
-    return _exit_code(done.end)
+    return 0 if done.end is None else exit_code(done.end, again="the same command continues")
 
 
 def _report(done: Reproduction, *, json_output: bool) -> None:
@@ -100,21 +94,6 @@ def _report(done: Reproduction, *, json_output: bool) -> None:
     for entry in done.tables:
         say(entry.text() + "\n")
     say("\n".join(f"wrote {path}" for path in done.files))
-
-
-def _exit_code(end: ScheduleEnd | None) -> int:
-    if end is None or end.reason == "complete":
-        return 0
-    for failure in end.failures:
-        note(f"clipup: a run failed: {failure}")
-    finished = f"{end.finished} of {end.total} runs are finished"
-    if end.reason == "busy":
-        note(f"{finished}; another process is working on the rest")
-    elif end.reason != "failed":
-        note(f"stopped ({end.reason}): {finished}, everything is saved, and the same command continues")
-    if end.reason == "interrupted":
-        return 130
-    return 1 if end.failures else 0
 
 
 def _list(*, as_json: bool) -> None:
@@ -135,17 +114,6 @@ def _list(*, as_json: bool) -> None:
         for name, entry in EXPERIMENTS.items()
     ]  # fmt: skip
     say(table(("experiment", "runs", "generations", "title"), rows))
-
-
-def _show(progress: ScheduleProgress, *, live: bool) -> None:
-    left = "?" if progress.remaining is None else duration(progress.remaining)
-    line = (
-        f"{progress.finished} of {progress.total} runs, generation {progress.generations} of "
-        f"{progress.generations_wanted}, {duration(progress.seconds)} so far, {left} left: "
-        f"{', '.join(progress.running)}"
-    )
-    sys.stderr.write(f"\r\x1b[K{line}" if live else f"{line}\n")
-    sys.stderr.flush()
 
 
 def _setting(text: str) -> tuple[str, str]:

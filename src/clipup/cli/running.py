@@ -80,4 +80,4 @@ def next_steps(result: TrainingResult) -> str:
 
 def _command(name: str, result: TrainingResult) -> str:
     """A command on the run, with the user's leave to import what its task needs."""
-    return f"clipup {name} {shlex.quote(str(result.path))}{import_flag(result.config.env, result.config.policy)}"
+    return f"clipup {name} {shlex.quote(str(result.path))}{import_flag(result.config)}"

@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 from typing import cast
 
-from clipup.cli.arguments import add_env_options, add_output_flags
-from clipup.cli.output import say
+from clipup.cli.arguments import add_env_options, add_output_flags, whole_number
+from clipup.cli.output import note, say
 from clipup.cli.running import carry_out
+from clipup.cli.seeds import carry_out_seeds
 from clipup.runs.config import RunConfig, Setting, kinds, settings
 from clipup.runs.keywords import RunSettings
 from clipup.runs.resolve import parse_flag, resolve
 from clipup.runs.toml import format_config
 from clipup.training.api import train
+from clipup.training.seeds import train_seeds
 
 DESCRIPTION = """Train a policy on ENV and leave a run directory with its records, checkpoints and policy.
 
@@ -28,6 +30,8 @@ EXAMPLES = """examples:
   clipup train pybullet_envs_gymnasium:HumanoidBulletEnv-v0 --workers 8
   clipup train --config runs/walker-3/config.toml --run runs/again      (repeat a run, bit for bit)
   clipup train LunarLanderContinuous-v3 --env.enable_wind true
+  clipup train Pendulum-v1 --wrapper 'gymnasium.wrappers:FrameStackObservation(stack_size=3)'
+  clipup train CartPole-v1 --seeds 5                    (five runs side by side, with seeds 0 to 4)
 
 Ctrl-C stops a run. Later, clipup resume RUN goes on with it, to the same result."""
 
@@ -56,6 +60,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     run.add_argument("--preset", metavar="NAME", default="auto", help="preset to use, or none (default: the task's)")
     run.add_argument("--import", dest="imports", metavar="MODULE", action="append", default=[],
                      help="module that an environment named in --config may import")  # fmt: skip
+    run.add_argument("--seeds", type=whole_number, metavar="N",
+                     help="train with N seeds from --seed on, side by side: one directory with a run each")  # fmt: skip
     run.add_argument("--dry-run", action="store_true", help="print the resolved configuration and stop")
     add_setting_flags(parser, [name for name in settings() if name not in ("env", "env_options")])
     add_env_options(parser)
@@ -72,7 +78,9 @@ def add_setting_flags(parser: argparse.ArgumentParser, names: list[str], *, defa
             groups[setting.group] = parser.add_argument_group(_HEADINGS[setting.group])
         add = groups[setting.group].add_argument
         flag, text = "--" + name.replace("_", "-"), _help(name, setting, default)
-        if types[name] is bool:
+        if name == "wrapper":
+            add(flag, metavar="TEXT", dest=name, action="append", help=f"{text}; may be repeated")
+        elif types[name] is bool:
             add(flag, action=argparse.BooleanOptionalAction, default=None, help=text, dest=name)
         else:
             metavar = "|".join(setting.choices) or {int: "N", float: "X", str: "TEXT"}[types[name]]
@@ -84,7 +92,9 @@ def given_settings(arguments: argparse.Namespace) -> dict[str, object]:
     found: dict[str, object] = {}
     for name in settings():
         value = getattr(arguments, name, None)
-        if isinstance(value, str):
+        if name == "wrapper" and value is not None:
+            found[name] = "; ".join(value)
+        elif isinstance(value, str):
             found[name] = parse_flag(name, value)
         elif value is not None and value != {}:
             found[name] = value
@@ -99,6 +109,22 @@ def run(arguments: argparse.Namespace) -> int:
         say(format_config(config).rstrip("\n"))
         return 0
     env = given.pop("env", None)
+    if arguments.seeds is not None:
+        return carry_out_seeds(
+            arguments,
+            lambda watch, seconds: train_seeds(
+                cast("str | None", env),
+                seeds=arguments.seeds,
+                run=arguments.run,
+                config=arguments.config,
+                preset=arguments.preset,
+                imports=arguments.imports,
+                watch=watch,
+                watch_seconds=seconds,
+                warn=note,
+                **cast(RunSettings, given),
+            ),
+        )
     return carry_out(
         arguments,
         lambda trackers: train(

@@ -116,7 +116,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     say(f"best: {best.point}, after the training of {result.spent:.3g} whole runs")
     say(f"  {result.command}")
-    best_run = f"clipup train --config {directory / 'best.toml'}{import_flag(config.env, config.policy)}"
+    best_run = f"clipup train --config {directory / 'best.toml'}{import_flag(config)}"
     say(f"  {best_run}     figure: {figure}")
     for line in finding_lines(result.findings):
         say(line)

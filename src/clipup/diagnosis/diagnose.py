@@ -34,7 +34,7 @@ RULES: tuple[Rule, ...] = (
 def diagnose(records: Sequence[Record], config: RunConfig | None = None, actions: str = "") -> list[Finding]:
     """What is wrong with a run, worst first. Empty if nothing is wrong, or if the run is too short to tell.
 
-    A pure function of the records. `config` and the kind of the actions (``"discrete"`` or ``"box"``) make the advice
+    A pure function of the records. `config` and the kind of the actions (``"discrete"``, ``"box"``, …) make the advice
     more exact: no setting is advised that has no effect. Where candidates cannot be ranked, only that
     is reported: speed and standard deviations then mean nothing.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from clipup.optimizers import OPTIMIZERS
+from clipup.policies.actions import CHOICES
 from clipup.runs.config import RunConfig
 
 WHY = (
@@ -24,11 +25,11 @@ def is_scale_free(config: RunConfig | None, actions: str) -> bool:
     config
         The settings of the run.
     actions
-        The kind of its actions: ``"discrete"``, ``"box"``, or empty where it is not known.
+        The kind of its actions (`clipup.policies.actions.Actions`); empty where it is not known.
     """
     return (
         config is not None
-        and actions == "discrete"
+        and actions in CHOICES
         and config.policy.startswith("linear")
         and config.optimizer == OPTIMIZERS[0]
         and config.step_size is None

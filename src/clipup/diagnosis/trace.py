@@ -26,7 +26,7 @@ class Trace:
     records: Sequence[Record]
     config: RunConfig | None
     actions: str = ""
-    """The kind of the actions, "discrete" or "box"; empty where it is not known."""
+    """The kind of the actions, such as "discrete" or "box"; empty where it is not known."""
 
     def __len__(self) -> int:
         return len(self.records)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -20,7 +21,7 @@ from clipup.engines.rendering import Episode
 from clipup.engines.rollout import Rollout
 from clipup.engines.task import Task
 from clipup.errors import ClipUpError, InvalidArgument
-from clipup.policies import Actions, Policy
+from clipup.policies import Actions, Observations, Policy
 from clipup.policies.act import Actor
 
 DEFAULT_LANES = 256
@@ -43,6 +44,8 @@ class EngineDescription:
         Whether the environment itself limits the length of its episodes.
     solved_score
         The score from which on its registration calls the environment solved; None where it does not say.
+    observations
+        The parts of an observation and their order in the vector; None where it is a vector by itself.
     """
 
     name: str
@@ -52,6 +55,7 @@ class EngineDescription:
     actions: Actions
     own_limit: bool = True
     solved_score: float | None = None
+    observations: Observations | None = None
 
 
 class Engine(Protocol):
@@ -158,6 +162,12 @@ class EngineEntry(Protocol):
         """Return an engine for `task`, which `refusal` did not refuse; see `make_engine` for the arguments."""
         ...
 
+    def describe(self, task: Task, *, reason: str) -> EngineDescription:
+        """Return what an engine for `task`, which `refusal` did not refuse, would say of itself."""
+        engine = self.make(task, lanes=2, threads=1, reason=reason)
+        engine.close()
+        return engine.description
+
     def version(self, env: str) -> str:
         """Return the version of the simulator that would run the environment here; nothing where it is not known."""
         return ""
@@ -195,6 +205,7 @@ def registered_score(env: str) -> float | None:
     return None if score is None else float(score)
 
 
+@cache
 def library_version(distribution: str) -> str:
     """Return the version of an installed package."""
     from importlib.metadata import version  # slow to import, and needed only when an engine is made

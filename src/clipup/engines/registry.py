@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from typing import TypeVar
+
 from clipup.engines.compiled.entry import CompiledEntry
 from clipup.engines.envpool.entry import EnvPoolEntry
 from clipup.engines.gymnasium.entry import GymnasiumEntry
-from clipup.engines.protocol import DEFAULT_LANES, Engine, EngineEntry, is_installed
+from clipup.engines.protocol import DEFAULT_LANES, Engine, EngineDescription, EngineEntry, is_installed
 from clipup.engines.task import Task, check_count
 from clipup.errors import BrokenTask, ClipUpError, InvalidArgument, MissingDependency, UnknownEnvironment
 from clipup.suggestions import did_you_mean, nearest
+
+T = TypeVar("T")
 
 AUTO = "auto"
 ENTRIES: tuple[EngineEntry, ...] = (CompiledEntry(), EnvPoolEntry(), GymnasiumEntry())
@@ -98,9 +104,19 @@ def make_engine(task: Task, *, lanes: int = DEFAULT_LANES, threads: int | None =
     check_count("lanes", lanes)
     if threads is not None:
         check_count("threads", threads)
+    return _with_choice(task, lambda chosen, reason: chosen.make(task, lanes=lanes, threads=threads, reason=reason))
+
+
+def describe(task: Task) -> EngineDescription:
+    """Return what the engine for `task` would say of itself; no environment is made where that is not needed."""
+    return _with_choice(task, lambda chosen, reason: chosen.describe(task, reason=reason))
+
+
+def _with_choice(task: Task, use: Callable[[EngineEntry, str], T]) -> T:
+    """Return what `use` makes of the engine that is chosen, and why it was; explain its refusal."""
     chosen, reason = choose(task)
     try:
-        return chosen.make(task, lanes=lanes, threads=threads, reason=reason)
+        return use(chosen, reason)
     except MissingDependency:
         raise
     except InvalidArgument as error:
@@ -122,6 +138,12 @@ def explained(task: Task, error: ClipUpError) -> ClipUpError:
         return UnknownEnvironment(f"{error}; {where} does (engine {choices})")
     near = nearest(task.env, sorted({env for candidate in ENTRIES for env in candidate.ids()}), count=4)
     hint = f"did you mean {', '.join(near)}?" if near else "an environment of your own is named 'module:EnvId'"
+    if not near and not re.search(r"-v\d+\Z", task.env):  # perhaps the name of a function or class, not an id
+        name = task.env.rpartition(".")[2]
+        hint += (
+            f", a function or class that makes one 'module:{name}'; a run that was trained on one takes it again: "
+            f"--env module:{name}, or from Python clipup.resume(run, env={name}) and clipup.evaluate(run, {name})"
+        )
     where = " or ".join(candidate.title for candidate in ENTRIES)
     return UnknownEnvironment(f"no environment {task.env!r} in {where}; {hint}")
 

@@ -15,7 +15,9 @@ from clipup.engines.outcomes import Outcomes
 from clipup.engines.seeding import Stream, stream_number
 from clipup.errors import InvalidArgument
 from clipup.policies.normalizer import Statistics
+from clipup.policies.observations import Observations
 from clipup.policies.protocol import PolicyNetwork
+from clipup.policies.trained import Policy
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,15 @@ def check_sizes(network: PolicyNetwork, observation_size: int, action_size: int)
         raise InvalidArgument(
             f"the policy takes {network.observation_size} observations and gives {network.action_size} outputs, "
             f"but the task has {observation_size} observations and takes {action_size} outputs"
+        )
+
+
+def check_observations(policy: Policy, here: Observations | None) -> None:
+    """Raise `InvalidArgument` if the parts of an observation are others than those that the policy was trained on."""
+    if policy.observations is not None and here is not None and policy.observations != here:
+        raise InvalidArgument(
+            f"the policy was trained on observations of {policy.observations.describe()}, but the task gives "
+            f"{here.describe()}"
         )
 
 

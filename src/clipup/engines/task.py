@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeGuard, cast, get_args
 
+from clipup.engines.wrappers import Wrapper
 from clipup.errors import InvalidArgument
 from clipup.importing import absolute
 
@@ -60,6 +61,8 @@ class Task:
         ``"shared"``: all candidates of a generation share theirs.
     rescale_actions
         True stretches outputs in [-1, 1] over the bounds of the actions. False clips outputs to the bounds.
+    wrappers
+        What a Gymnasium environment is wrapped in, the innermost first.
     """
 
     env: str | Environment
@@ -72,6 +75,7 @@ class Task:
     engine: str = "auto"
     episode_seeds: EpisodeSeeds = "independent"
     rescale_actions: bool = False
+    wrappers: tuple[Wrapper, ...] = ()
 
     def __post_init__(self) -> None:
         if not (isinstance(self.env, str) and self.env.strip()) and not is_environment(self.env):

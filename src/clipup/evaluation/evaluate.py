@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from clipup.engines import Rollout, Task, make_engine
+from clipup.engines.rollout import check_observations
 from clipup.engines.task import EnvironmentMaker
+from clipup.engines.wrappers import parse_wrappers
 from clipup.errors import EnvironmentFault, InvalidArgument
 from clipup.evaluation.trained_task import task_of
 from clipup.export.policy import PolicyTask, policy_file, read_policy
@@ -70,18 +73,23 @@ Source = Policy | str | os.PathLike[str]
 """A policy, a policy file, or a run directory."""
 
 
-def load_with_task(policy: Source, task: Task | str | EnvironmentMaker | None) -> tuple[Policy, Task]:
+def load_with_task(
+    policy: Source, task: Task | str | EnvironmentMaker | None, imports: Collection[str] = ()
+) -> tuple[Policy, Task]:
     """Return a policy and the task to run it on: the one given, or the one that its file names."""
     described = PolicyTask()
     if not isinstance(policy, Policy):
         path = policy_file(policy)
         policy, described = read_policy(path)
-        if task is None and described.env:
-            module, _, _ = described.env.rpartition(":")
-            if module:
+        own = described.env.rpartition(":")[0] if task is None else ""
+        wrappers = () if isinstance(task, Task) else parse_wrappers(described.wrapper)
+        for module in (own, *(wrapper.module for wrapper in wrappers)):
+            if module and module not in imports:
+                what = described.env if module == own else described.wrapper
                 raise InvalidArgument(
-                    f"{path} names {described.env!r}, which imports {module!r}; name it to allow that"
+                    f"{path} names {what!r}, which imports {module!r}; allow that with imports=[{module!r}]"
                 )
+        if task is None and described.env:
             task = described.env
     if task is None:
         raise InvalidArgument("no environment is named; give its id, a callable that makes it, or a Task")
@@ -90,7 +98,8 @@ def load_with_task(policy: Source, task: Task | str | EnvironmentMaker | None) -
     if isinstance(task, str) and task == described.env:
         return policy, task_of(described)[0]
     rescale = described.rescale_actions or policy.actions.rescale
-    return policy, Task(task, rescale_actions=rescale, max_episode_steps=described.max_episode_steps)
+    steps, wrappers = described.max_episode_steps, parse_wrappers(described.wrapper)
+    return policy, Task(task, rescale_actions=rescale, max_episode_steps=steps, wrappers=wrappers)
 
 
 def evaluate(
@@ -100,20 +109,23 @@ def evaluate(
     episodes: int = 16,
     seed: int = 0,
     threads: int | None = None,
+    imports: Collection[str] = (),
 ) -> Evaluation:
     """Evaluate a policy on `episodes` episodes, in parallel.
 
     `policy` is a `Policy`, a policy file or a run directory. `task` is the id of an environment, a callable that makes
-    one, or a `Task`; None takes the environment that the file names.
+    one, or a `Task`; None takes the environment that the file names. `imports` are the modules that the file may make
+    clipup import: that of its environment, and those of its wrappers.
 
     Episode i starts from a seed that belongs to (`seed`, i), so the same call gives the same returns. These seeds are
     never those of training, nor those of a run's own evaluations.
     """
-    policy, task = load_with_task(policy, task)
+    policy, task = load_with_task(policy, task, imports)
     if episodes < 1:
         raise InvalidArgument(f"episodes must be at least 1, got {episodes}")
     engine = make_engine(task.for_evaluation(), threads=threads)
     try:
+        check_observations(policy, engine.description.observations)
         rows = np.tile(policy.parameters, (episodes, 1))
         outcomes = engine.evaluate(
             Rollout(policy.network, rows, seed, generation=0, statistics=policy.statistics, stream="evaluation")

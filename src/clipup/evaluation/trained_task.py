@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from clipup.engines import Task, registry
+from clipup.engines.wrappers import parse_wrappers
 from clipup.errors import BrokenTask
 from clipup.export.policy import PolicyTask
 
@@ -36,6 +37,7 @@ def task_of(
         engine=engine or "auto",
         rescale_actions=described.rescale_actions,
         max_episode_steps=described.max_episode_steps,
+        wrappers=parse_wrappers(described.wrapper),
     )
     trained = _trained_engine(described)
     if engine is None and trained in registry.names():

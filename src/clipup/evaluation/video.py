@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import tempfile
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -109,12 +110,13 @@ def record(
     episodes: int = 1,
     seed: int = 0,
     max_seconds: float | None = None,
+    imports: Collection[str] = (),
 ) -> Video:
     """Record a policy into ``path``, which ends in .mp4 or .gif.
 
-    `policy` and `task` are as for `clipup.evaluate`; episode i with this seed is the i-th of that evaluation.
+    `policy`, `task` and `imports` are as for `clipup.evaluate`; episode i with this seed is the i-th of it.
     """
-    found, where = load_with_task(policy, task)
+    found, where = load_with_task(policy, task, imports)
     return record_video(found, where, Path(path), episodes=episodes, seed=seed, max_seconds=max_seconds)
 
 

@@ -21,6 +21,7 @@ from clipup.executors.jobs import (
     ConsecutiveSums,
     Job,
     Population,
+    Readiness,
     Result_co,
     WorkerDescription,
 )
@@ -81,26 +82,17 @@ class Transport(Protocol):
         ...
 
 
-class DistributedExecutor:
-    """Evaluates on a transport's workers; see `clipup.executors.protocol.Executor`.
+class Workers:
+    """The workers of a transport, told what to do by a scheduler.
 
-    An episode may take `episode_timeout` seconds. If a candidate takes longer on several workers, the run ends with an
-    error, as it does for a candidate that kills its workers. (A fitness that depends on a clock would not be a pure
-    function of its inputs.) Workers that round differently from each other, or from this process, end the run too,
-    unless `mixed_arithmetic` accepts them.
+    `episode_timeout` is how many seconds an episode may take. Workers that round differently from each other, or from
+    this process, end the run, unless `mixed_arithmetic` accepts them.
     """
 
     def __init__(
-        self,
-        transport: Transport,
-        task: Task,
-        *,
-        episode_timeout: float | None = None,
-        mixed_arithmetic: bool = False,
+        self, transport: Transport, *, episode_timeout: float | None = None, mixed_arithmetic: bool = False
     ) -> None:
         self._transport = transport
-        self._task = task
-        self._forecast = GrowthForecast()
         self._scheduler = Scheduler(
             transport.rule,
             now=time.monotonic(),
@@ -110,63 +102,33 @@ class DistributedExecutor:
         self._under_way = False
         try:
             self._until(lambda: self._scheduler.description is not None)
-            self._perform(self._scheduler.compare(self._own_description()))
+            workers = self._scheduler.description
+            if isinstance(workers, WorkerDescription):
+                self._perform(self._scheduler.compare(_own_description(workers)))
         except BaseException:
             transport.close()
             raise
 
     @property
-    def description(self) -> WorkerDescription:
-        """The engine and the policy's network, as the workers say."""
-        return cast(WorkerDescription, self._scheduler.description)
+    def description(self) -> Readiness | None:
+        """What the workers say of themselves."""
+        return self._scheduler.description
 
     @property
     def place(self) -> str:
-        """Where evaluation runs."""
+        """What the workers are."""
         return self._transport.place
 
-    def evaluate(self, batch: Batch, statistics: Statistics | None, *, following: Batch | None = None) -> Outcomes:
-        """Evaluate all candidates of `batch`, in order. Idle workers start `following` if it is likely to be needed."""
-        self._forecast.learn(batch.generation, batch.stop)
-        ahead = range(0)
-        if following is not None and self._forecast.expects(following.start):
-            ahead = range(following.start, following.stop)
-        return self._outcomes(Population(batch, statistics, self._task.episodes), batch.start, batch.stop, ahead)
-
-    def evaluate_center(
-        self, center: FloatArray, statistics: Statistics | None, *, seed: int, generation: int, episodes: int
-    ) -> Outcomes:
-        """Evaluate the center on `episodes` episodes with the environment's own rewards and limits."""
-        return self._outcomes(CenterEvaluation(center, statistics, seed, generation), 0, episodes)
-
-    def sum_blocks(self, total: BlockSum) -> Iterable[tuple[NDArray[np.float64], ...]]:
-        """Yield the sums of all blocks, in order. Workers make them if there is enough to do."""
-        if total.size < SUMMED_BY_WORKERS:
-            return (total.block(number) for number in range(total.block_count))
-        return chain.from_iterable(self._shared_sums(BlockSums(total)))
+    @property
+    def size(self) -> int:
+        """How many workers there should be."""
+        return self._transport.size
 
     def close(self) -> None:
         """End the workers."""
         self._transport.close()
 
-    def _own_description(self) -> WorkerDescription:
-        """What this process computes: it makes the noise of small sums, and updates the search."""
-        workers = self.description
-        return replace(workers, fingerprint=Fingerprint(act_digest(workers.network, workers.engine.actions)))
-
-    def _outcomes(self, job: Job[Outcomes], start: int, stop: int, ahead: range = range(0)) -> Outcomes:
-        _, parts = self._run(job, start, stop, ahead=ahead, enough=stop)
-        return Outcomes.concatenate(parts).check(self._task.label)
-
-    def _shared_sums(self, job: BlockSums) -> Iterator[ConsecutiveSums]:
-        """Yield sums as they become ready, with a bounded number of later ones under way."""
-        done, window, count = 0, 2 * self._transport.size, job.total.block_count
-        while done < count:
-            done, parts = self._run(job, done, min(count, done + window), enough=done + 1)
-            window = max(window, WINDOW_BYTES // max(1, sum(array.nbytes for array in parts[0][0])))
-            yield from parts
-
-    def _run(
+    def run(
         self, job: Job[Result_co], start: int, stop: int, *, enough: int, ahead: range = range(0)
     ) -> tuple[int, list[Result_co]]:
         """Have the indices ``start … stop - 1`` done, and return as soon as those up to ``enough - 1`` are.
@@ -204,6 +166,79 @@ class DistributedExecutor:
                     _logger.warning("%s", message)
                 case scheduler.Stop(error):
                     raise error
+
+
+def _own_description(workers: WorkerDescription) -> WorkerDescription:
+    """What this process computes: it makes the noise of small sums, and updates the search."""
+    return replace(workers, fingerprint=Fingerprint(act_digest(workers.network, workers.engine.actions)))
+
+
+class DistributedExecutor:
+    """Evaluates on a transport's workers; see `clipup.executors.protocol.Executor`.
+
+    An episode may take `episode_timeout` seconds. If a candidate takes longer on several workers, the run ends with an
+    error, as it does for a candidate that kills its workers. (A fitness that depends on a clock would not be a pure
+    function of its inputs.) Workers that round differently from each other, or from this process, end the run too,
+    unless `mixed_arithmetic` accepts them.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        task: Task,
+        *,
+        episode_timeout: float | None = None,
+        mixed_arithmetic: bool = False,
+    ) -> None:
+        self._task = task
+        self._forecast = GrowthForecast()
+        self._workers = Workers(transport, episode_timeout=episode_timeout, mixed_arithmetic=mixed_arithmetic)
+
+    @property
+    def description(self) -> WorkerDescription:
+        """The engine and the policy's network, as the workers say."""
+        return cast(WorkerDescription, self._workers.description)
+
+    @property
+    def place(self) -> str:
+        """Where evaluation runs."""
+        return self._workers.place
+
+    def evaluate(self, batch: Batch, statistics: Statistics | None, *, following: Batch | None = None) -> Outcomes:
+        """Evaluate all candidates of `batch`, in order. Idle workers start `following` if it is likely to be needed."""
+        self._forecast.learn(batch.generation, batch.stop)
+        ahead = range(0)
+        if following is not None and self._forecast.expects(following.start):
+            ahead = range(following.start, following.stop)
+        return self._outcomes(Population(batch, statistics, self._task.episodes), batch.start, batch.stop, ahead)
+
+    def evaluate_center(
+        self, center: FloatArray, statistics: Statistics | None, *, seed: int, generation: int, episodes: int
+    ) -> Outcomes:
+        """Evaluate the center on `episodes` episodes with the environment's own rewards and limits."""
+        return self._outcomes(CenterEvaluation(center, statistics, seed, generation), 0, episodes)
+
+    def sum_blocks(self, total: BlockSum) -> Iterable[tuple[NDArray[np.float64], ...]]:
+        """Yield the sums of all blocks, in order. Workers make them if there is enough to do."""
+        if total.size < SUMMED_BY_WORKERS:
+            return (total.block(number) for number in range(total.block_count))
+        return chain.from_iterable(self._shared_sums(BlockSums(total)))
+
+    def close(self) -> None:
+        """End the workers."""
+        self._workers.close()
+
+    def _outcomes(self, job: Job[Outcomes], start: int, stop: int, ahead: range = range(0)) -> Outcomes:
+        _, parts = self._workers.run(job, start, stop, ahead=ahead, enough=stop)
+        return Outcomes.concatenate(parts).check(self._task.label)
+
+    def _shared_sums(self, job: BlockSums) -> Iterator[ConsecutiveSums]:
+        """Yield sums as they become ready, with a bounded number of later ones under way."""
+        done, window, count = 0, 2 * self._workers.size, job.total.block_count
+        while done < count:
+            done, parts = self._workers.run(job, done, min(count, done + window), enough=done + 1)
+            window = max(window, WINDOW_BYTES // max(1, sum(array.nbytes for array in parts[0][0])))
+            yield from parts
 
 
 class GrowthForecast:

@@ -40,14 +40,25 @@ class Setup:
     timed: bool = False
     """Whether episodes have a time limit. If so, both engines are made before the first episode."""
 
+    what: str = field(default="environment", init=False)
+    advice: str = field(default="give its id, or a callable defined at the top level of a module", init=False)
+
     def for_workers(self) -> Setup:
         """Return what another process needs, which may be in another directory."""
         return replace(self, task=self.task.for_workers(), policy=for_workers(self.policy))
 
+    def make(self) -> Worker:
+        """Return the worker."""
+        return Worker(self)
+
+
+class Readiness:
+    """What a worker says of itself when it is ready."""
+
 
 @dataclass(frozen=True)
-class WorkerDescription:
-    """What a worker says of itself when it is ready."""
+class WorkerDescription(Readiness):
+    """What a worker with an engine says of itself."""
 
     engine: EngineDescription
     network: PolicyNetwork

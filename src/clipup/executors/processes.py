@@ -22,10 +22,11 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from multiprocessing.spawn import get_preparation_data
 from pathlib import Path
+from typing import Protocol, cast
 
 from clipup.errors import InvalidArgument, NoProcesses
 from clipup.executors import wire
-from clipup.executors.jobs import Setup, Worker
+from clipup.executors.jobs import Readiness, Worker
 from clipup.executors.scheduler import AnyJob, Assignment, Event, Failed, Finished, Joined, Lost
 from clipup.executors.work_queue import RangeRule
 
@@ -38,6 +39,41 @@ _UNGUARDED = 83  # the exit code of a worker that ran into the script that start
 _CLOSING_SECONDS = 1.0
 _PR_SET_PDEATHSIG = 1
 _SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+
+class AnyWorker(Protocol):
+    """What runs jobs in a worker's process."""
+
+    @property
+    def description(self) -> Readiness:
+        """What it says of itself."""
+        ...
+
+    def close(self) -> None:
+        """Free what it holds."""
+        ...
+
+
+class AnySetup(Protocol):
+    """What a worker is made for; it must be picklable."""
+
+    @property
+    def what(self) -> str:
+        """What the workers need, in words."""
+        ...
+
+    @property
+    def advice(self) -> str:
+        """What to do where it cannot be sent to them."""
+        ...
+
+    def for_workers(self) -> AnySetup:
+        """Return what another process needs."""
+        ...
+
+    def make(self) -> AnyWorker:
+        """Return the worker."""
+        ...
 
 
 @dataclass
@@ -57,7 +93,7 @@ class ProcessTransport:
 
     rule = RangeRule(share=3.0, message=0.0004, longest=3.0)
 
-    def __init__(self, setup: Setup, workers: int) -> None:
+    def __init__(self, setup: AnySetup, workers: int) -> None:
         if workers < 1:
             raise InvalidArgument(f"workers must be at least 1, got {workers}")
         if getattr(multiprocessing.current_process(), "_inheriting", False):
@@ -72,8 +108,7 @@ class ProcessTransport:
             self._setup = pickle.dumps(setup.for_workers())
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise NoProcesses(
-                f"the environment cannot be sent to worker processes ({error}); give its id, or a callable defined at "
-                "the top level of a module"
+                f"the {setup.what} cannot be sent to worker processes ({error}); {setup.advice}"
             ) from error
         self.size = workers
         self._context = multiprocessing.get_context("spawn")
@@ -299,18 +334,18 @@ def _forward_warnings(connection: Connection) -> None:
     warnings.showwarning = forward
 
 
-def _make(setup: bytes) -> Worker:
+def _make(setup: bytes) -> AnyWorker:
     try:
         loaded = pickle.loads(setup)  # noqa: S301  # from the process that started this one
     except (AttributeError, ImportError) as error:
         raise NoProcesses(
-            f"worker processes cannot import the environment's callable: {error}; "
+            f"worker processes cannot import what they need: {error}; "
             "define it at the top level of a module or of the script that is run"
         ) from error
-    return Worker(loaded)
+    return loaded.make()
 
 
-def _run_ranges(connection: Connection, worker: Worker) -> None:
+def _run_ranges(connection: Connection, worker: AnyWorker) -> None:
     job: AnyJob | None = None
     while True:
         message = connection.recv_bytes()
@@ -320,7 +355,7 @@ def _run_ranges(connection: Connection, worker: Worker) -> None:
         elif job is not None:
             began = time.perf_counter()
             try:
-                data = wire.pack(job.run(worker, start, stop))
+                data = wire.pack(job.run(cast(Worker, worker), start, stop))
             except Exception as error:
                 _send(connection, _ERROR, wire.pack_error(error))
             else:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from clipup.engines import registry
 from clipup.errors import ClipUpError, EnvironmentFault
-from clipup.executors.jobs import Job, Result, WorkerDescription
+from clipup.executors.jobs import Job, Readiness, Result, WorkerDescription
 from clipup.executors.work_queue import RangeRule, RangeSizer, Span, WorkQueue
 
 TRIES = 3
@@ -51,7 +51,7 @@ class Joined:
     """A worker is ready."""
 
     worker: int
-    description: WorkerDescription
+    description: Readiness
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class Scheduler:
         self._slow_at: float | None = now + SLOW_START  # None once there was a worker, or a warning
         self._size = 1
         self._workers: dict[int, _Held] = {}
-        self._description: WorkerDescription | None = None
+        self._description: Readiness | None = None
         self._failed_starts = 0
         self._sizers: dict[str, RangeSizer] = {}
         self._number = 0
@@ -177,7 +177,7 @@ class Scheduler:
         self._speculation_fault: EnvironmentFault | None = None
 
     @property
-    def description(self) -> WorkerDescription | None:
+    def description(self) -> Readiness | None:
         """What the workers say of themselves; None until the first one has joined."""
         return self._description
 
@@ -259,12 +259,14 @@ class Scheduler:
                 return self._lose_starting(reason)
         return []
 
-    def compare(self, description: WorkerDescription) -> list[Action]:
+    def compare(self, description: Readiness) -> list[Action]:
         """Take in what a worker, or the trainer itself, says of itself; return what follows if it differs."""
         known = self._description
         if known is None:
             self._description = description
             return []
+        if not (isinstance(known, WorkerDescription) and isinstance(description, WorkerDescription)):
+            return []  # workers without an engine and a policy have nothing to compare
         if not description.runs_like(known):
             return [Stop(_difference(known, description))]
         different = known.fingerprint.differs_in(description.fingerprint)
@@ -321,7 +323,7 @@ class Scheduler:
             least, most = 2, None
             if self._seconds_allowed(job) is not None:
                 most = 2  # the clock runs for a whole range
-            elif job.episodes and self._description is not None:
+            elif job.episodes and isinstance(self._description, WorkerDescription):
                 least = registry.entry(self._description.engine.name).preferred_candidates
             self._sizers[job.noun] = RangeSizer(self._rule, least=least, most=most)
         return self._sizers[job.noun]
@@ -352,7 +354,7 @@ class Scheduler:
             return [Warn(f"a worker {reason} while running {what}; it is replaced, and they run again")]
         fault = EnvironmentFault(
             f"{self._job.noun} {given_up} ended {given_up.losses} workers in a row; the last one {reason}; "
-            "look at what the environment does there"
+            "look at what happens there"
         )
         if queue is self._queue:
             return [Stop(fault)]

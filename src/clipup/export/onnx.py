@@ -37,6 +37,11 @@ def encode_onnx(policy: Policy, task: PolicyTask | None = None) -> bytes:
         from onnx import TensorProto, checker, helper
     except ImportError as error:
         raise MissingDependency.of("onnx", extra="onnx") from error
+    if policy.actions.kind not in ("box", "discrete"):
+        raise InvalidArgument(
+            f"actions of several kinds or choices ({policy.actions.describe()}) cannot be exported to ONNX yet; the "
+            "safetensors file holds them"
+        )
     network, actions = policy.network, policy.actions
     if isinstance(network, ModuleNetwork):
         return encode_module(policy, network)

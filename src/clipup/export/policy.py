@@ -2,8 +2,8 @@
 
 Weights are named by layer (``layers.0.weight`` with one row per output, ``layers.0.bias``; more for other layers, see
 `clipup.policies.LayeredNetwork`), observation statistics ``observation.mean`` and ``observation.stdev``, the bounds of
-a box of actions ``action.low`` and ``action.high``. The metadata says how they belong together. Reading a file needs
-only numpy, checks everything, and imports nothing.
+a box of actions ``action.low`` and ``action.high``. The metadata says how they belong together, and in which order the
+parts of an observation stand in the vector. Reading a file needs only numpy, checks everything, and imports nothing.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from clipup.export.networks import (
     whole,
 )
 from clipup.export.safetensors import SIZE_LIMIT, TensorFile, check_head, decode, encode
-from clipup.files import is_file_below, read_named, write_output
-from clipup.policies import Actions, Policy, Statistics
+from clipup.files import Directory, is_file_below, read_named, write_output
+from clipup.policies import Actions, Observations, Policy, Statistics
 
 FORMAT = "clipup-policy"
 POLICY, BEST_POLICY = "policy.safetensors", "best-policy.safetensors"
@@ -60,6 +60,8 @@ class PolicyTask:
     """The engine that it was trained on, where `engine` may be "auto"; nothing in files of version 0.1."""
     simulator_version: str = ""
     """The version of that engine's simulator."""
+    wrapper: str = ""
+    """What the environment is wrapped in, as the setting of that name has it."""
 
 
 def encode_policy(policy: Policy, task: PolicyTask) -> bytes:
@@ -75,16 +77,16 @@ def encode_policy(policy: Policy, task: PolicyTask) -> bytes:
         tensors["action.low"] = np.asarray(policy.actions.low, dtype=np.float64)
         tensors["action.high"] = np.asarray(policy.actions.high, dtype=np.float64)
         del actions["low"], actions["high"]
-    return encode(
-        tensors,
-        {
-            "format": FORMAT,
-            "version": str(version),
-            "network": json.dumps(network),
-            "actions": json.dumps(actions),
-            "task": json.dumps(_described(task)),
-        },
-    )
+    metadata = {
+        "format": FORMAT,
+        "version": str(version),
+        "network": json.dumps(network),
+        "actions": json.dumps(actions),
+        "task": json.dumps(_described(task)),
+    }
+    if policy.observations is not None:
+        metadata["observations"] = json.dumps({"parts": policy.observations.to_list()})
+    return encode(tensors, metadata)
 
 
 def decode_policy(
@@ -97,8 +99,8 @@ def decode_policy(
     file = _policy_tensors(data, source)
     try:
         return _policy(file, policy, imports), _task(_object(file, "task"))
-    except FileFault:
-        raise
+    except FileFault as error:
+        raise FileFault(f"{source}: {error}") from error
     except _UNUSABLE as error:
         raise FileFault(f"{source}: not a usable policy: {str(error).splitlines()[0] or error!r:.120}") from error
 
@@ -165,6 +167,10 @@ def policy_file(path: str | os.PathLike[str], *, best: bool = False) -> Path:
         if os.path.lexists(found):
             raise FileFault(f"{found}: cannot be read: a link, or not a regular file")
         hint = "no evaluation was due yet (evaluate_every)" if best else "has this run finished a generation?"
+        with Directory(target) as directory:
+            inner = [name for name in sorted(directory.names()) if is_file_below(target / name, POLICY)]
+        if inner:
+            hint = f"it holds several runs, so name one of them, such as {target / inner[0]}"
         raise FileFault(f"{target}: no {found.name} in it; {hint}")
     return found
 
@@ -196,7 +202,10 @@ def _policy(file: TensorFile, policy: object, imports: Collection[str]) -> Polic
         described["high"] = take(tensors, "action.high", np.float64, (network.action_size,)).tolist()
     if tensors:
         raise FileFault(f"unexpected tensor {next(iter(tensors))!r:.60}")
-    return Policy(network, parameters, statistics, Actions.from_dict(described))
+    observations = None
+    if "observations" in file.metadata:  # only where an observation has parts
+        observations = Observations.from_list(_object(file, "observations")["parts"])
+    return Policy(network, parameters, statistics, Actions.from_dict(described), observations)
 
 
 def _task(details: dict[str, object]) -> PolicyTask:
@@ -212,6 +221,9 @@ def _task(details: dict[str, object]) -> PolicyTask:
     trained_engine, version = details.get("trained_engine", ""), details.get("simulator_version", "")
     if not isinstance(trained_engine, str) or not isinstance(version, str):
         raise FileFault("the engine that it was trained on is not described as expected")
+    wrapper = details.get("wrapper", "")
+    if not isinstance(wrapper, str):
+        raise FileFault("the wrapper is not described as expected")
     return PolicyTask(
         env=details["env"],
         env_options=checked,
@@ -223,6 +235,7 @@ def _task(details: dict[str, object]) -> PolicyTask:
         max_episode_steps=whole(details, "max_episode_steps") if "max_episode_steps" in details else None,
         trained_engine=trained_engine,
         simulator_version=version,
+        wrapper=wrapper,
     )
 
 
@@ -231,6 +244,8 @@ def _described(task: PolicyTask) -> dict[str, object]:
     described = dataclasses.asdict(task)
     if task.max_episode_steps is None:
         del described["max_episode_steps"]
+    if not task.wrapper:
+        del described["wrapper"]
     return described
 
 

@@ -5,6 +5,7 @@ from clipup.policies.feedforward import Network
 from clipup.policies.grammar import parse_policy
 from clipup.policies.layered import LayeredNetwork, LayerKind
 from clipup.policies.normalizer import Moments, Normalizer, Statistics
+from clipup.policies.observations import ObservationPart, Observations
 from clipup.policies.protocol import PolicyNetwork
 from clipup.policies.trained import Policy
 
@@ -15,6 +16,8 @@ __all__ = [
     "Moments",
     "Network",
     "Normalizer",
+    "ObservationPart",
+    "Observations",
     "Policy",
     "PolicyNetwork",
     "Statistics",

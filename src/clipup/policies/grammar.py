@@ -68,7 +68,7 @@ def parse_policy(text: str, observation_size: int, action_size: int) -> PolicyNe
         )  # fmt: skip
     if found.linear == "linear":
         other = text.replace("linear", "linear-bias")
-        raise InvalidArgument(f"policy {text!r}: 'linear' stands alone; with a bias it need not: {other!r}")
+        raise InvalidArgument(f"policy {text!r:.100}: 'linear' stands alone; with a bias it need not: {other!r}")
     return LayeredNetwork(
         observation_size,
         action_size,
@@ -85,24 +85,26 @@ def _read(text: str) -> _Found:
         head, _, rest = part.strip().partition(":")
         if head in LAYERS:
             if found.linear is not None:
-                raise InvalidArgument(f"policy {text!r}: {found.linear!r} has no hidden layers; leave it out")
+                raise InvalidArgument(f"policy {text!r:.100}: {found.linear!r} has no hidden layers; leave it out")
             found.layers += _layers(text, head, rest)
         elif rest or ":" in part:
             raise _unknown(text, head, [*LAYERS, *LINEAR, *WORDS], bare=head in (*LINEAR, *WORDS))
         elif head in LINEAR:
             if found.linear is not None or found.layers:
-                raise InvalidArgument(f"policy {text!r}: {head!r} comes first and has no hidden layers; leave it out")
+                raise InvalidArgument(
+                    f"policy {text!r:.100}: {head!r} comes first and has no hidden layers; leave it out"
+                )
             found.linear = head
         elif head in WORDS:
             if head in found.words or (head in STARTS and found.start is not None):
-                raise InvalidArgument(f"policy {text!r}: {head!r} is one word too many")
+                raise InvalidArgument(f"policy {text!r:.100}: {head!r} is one word too many")
             found.words.append(head)
         else:
             raise _unknown(text, head, [*LAYERS, *LINEAR, *WORDS])
     if not found.layers and found.linear is None:
-        raise InvalidArgument(f"policy {text!r} has no layers; a policy is {EXAMPLES}")
+        raise InvalidArgument(f"policy {text!r:.100} has no layers; a policy is {EXAMPLES}")
     if "residual" in found.words and not found.layers:
-        raise InvalidArgument(f"policy {text!r} is linear already; leave 'residual' out")
+        raise InvalidArgument(f"policy {text!r:.100} is linear already; leave 'residual' out")
     return found
 
 
@@ -112,7 +114,7 @@ def _layers(text: str, head: str, rest: str) -> list[LayerKind]:
     fits = all(number.isascii() and number.isdecimal() and 1 <= int(number[:20]) <= WIDEST for number in numbers)
     if not fits:
         raise InvalidArgument(
-            f"policy {text!r}: {head} needs sizes of layers from 1 to {WIDEST}, like {head}:64 or {head}:64,32, "
+            f"policy {text!r:.100}: {head} needs sizes of layers from 1 to {WIDEST}, like {head}:64 or {head}:64,32, "
             f"got {sizes!r}"
         )
     activations = [option for option in options if option in ACTIVATIONS]
@@ -120,19 +122,21 @@ def _layers(text: str, head: str, rest: str) -> list[LayerKind]:
         if option != "norm" and option not in ACTIVATIONS:
             known = ["norm", *ACTIVATIONS]
             raise InvalidArgument(
-                f"policy {text!r}: {option!r} is not an activation ({', '.join(ACTIVATIONS)}) or 'norm'"
+                f"policy {text!r:.100}: {option!r} is not an activation ({', '.join(ACTIVATIONS)}) or 'norm'"
                 f"{did_you_mean(option, known)}"
             )
     if len(activations) > 1 or options.count("norm") > 1:
-        raise InvalidArgument(f"policy {text!r}: {head}:{sizes} can have one activation and one 'norm'")
+        raise InvalidArgument(f"policy {text!r:.100}: {head}:{sizes} can have one activation and one 'norm'")
     activation = cast(Activation, activations[0]) if activations else "tanh"
     try:
         return [LayerKind(LAYERS[head], int(number), activation, "norm" in options) for number in numbers]
     except InvalidArgument as error:
-        raise InvalidArgument(f"policy {text!r}: {error}") from error
+        raise InvalidArgument(f"policy {text!r:.100}: {error}") from error
 
 
 def _unknown(text: str, head: str, known: list[str], *, bare: bool = False) -> InvalidArgument:
     if bare:
-        return InvalidArgument(f"policy {text!r}: {head!r} takes nothing after a colon")
-    return InvalidArgument(f"policy {text!r}: unknown part {head!r}{did_you_mean(head, known)}; a policy is {EXAMPLES}")
+        return InvalidArgument(f"policy {text!r:.100}: {head!r} takes nothing after a colon")
+    return InvalidArgument(
+        f"policy {text!r:.100}: unknown part {head!r}{did_you_mean(head, known)}; a policy is {EXAMPLES}"
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 
@@ -14,6 +15,7 @@ from clipup.errors import InvalidArgument
 from clipup.policies.act import Actor
 from clipup.policies.actions import Actions
 from clipup.policies.normalizer import Statistics
+from clipup.policies.observations import Observations
 from clipup.policies.protocol import PolicyNetwork
 
 
@@ -31,6 +33,8 @@ class Policy:
         What observations are normalized with; None leaves them as they are.
     actions
         How outputs become actions.
+    observations
+        The parts of an observation and their order, where it is not a vector by itself.
 
     Examples
     --------
@@ -44,6 +48,7 @@ class Policy:
     parameters: NDArray[np.float32]
     statistics: Statistics | None
     actions: Actions
+    observations: Observations | None = None
 
     def __post_init__(self) -> None:
         parameters = np.array(self.parameters, dtype=np.float32)
@@ -60,6 +65,11 @@ class Policy:
         if self.statistics is not None and self.statistics.mean.shape != (self.network.observation_size,):
             raise InvalidArgument(
                 f"statistics must be of {self.network.observation_size} observations, got {self.statistics.mean.shape}"
+            )
+        if self.observations is not None and self.observations.size != self.network.observation_size:
+            raise InvalidArgument(
+                f"the network takes {self.network.observation_size} numbers where the parts of an observation have "
+                f"{self.observations.size}"
             )
 
     def save(self, path: str | os.PathLike[str], *, env: str = "") -> None:
@@ -86,12 +96,16 @@ class Policy:
         """Forget everything: an episode starts. Without a memory this does nothing."""
         self.__dict__.pop("_memory", None)
 
-    def __call__(self, observation: ArrayLike) -> NDArray[np.generic]:
+    def __call__(self, observation: ArrayLike | Mapping[str, object]) -> NDArray[np.generic]:
         """Return the action for one observation; for a discrete space it is a 0-d integer array.
 
         A batch of observations (n, observation_size) gives a batch of actions. With a memory, each row of a batch is an
-        episode of its own, and a batch of another size is refused until `reset`.
+        episode of its own, and a batch of another size is refused until `reset`. A policy of an environment whose
+        observations have parts takes such an observation, or the vector that it becomes. Several actions are one row of
+        numbers, in the order of `actions.paths`.
         """
+        if self.observations is not None and (isinstance(observation, Mapping | tuple) or np.ndim(observation) == 0):
+            observation = self.observations.flatten(observation)
         values = np.asarray(observation)
         single = values.ndim == 1
         rows = values[np.newaxis] if single else values

@@ -38,15 +38,17 @@ def train_command(config: RunConfig) -> str:
     return shlex.join(words)
 
 
-def repeat_command(path: Path, env: str = "", cluster: str | None = None, policy: str = "") -> str:
+def repeat_command(
+    path: Path, env: str = "", cluster: str | None = None, policy: str = "", wrapper: str | None = None
+) -> str:
     """The command that repeats a run bit for bit from its own configuration file.
 
-    It allows the modules that `env` and `policy` import. It leaves out the address of a cluster: results do not depend
+    It allows the modules that these settings import. It leaves out the address of a cluster: results do not depend
     on where they are computed, the cluster may be gone, and pasting a command must not connect to an address from a
     foreign file.
     """
     where = [] if cluster in KNOWN_CLUSTERS else ["--cluster", "none"]
-    words = ["clipup", "train", "--config", str(path / "config.toml"), *import_words(env, policy), *where]
+    words = ["clipup", "train", "--config", str(path / "config.toml"), *import_words(env, policy, wrapper), *where]
     words += ["--run", f"{path}-again"]
     return shlex.join(words)
 

@@ -133,7 +133,9 @@ def run_head(run: LoadedRun, name: str, group: int) -> PageData:
         "best_score": _finite(best),
         "max_speed": _finite(last.max_speed) if last else None,
         "command": train_command(config) if config else None,
-        "repeat": repeat_command(run.path, config.env, config.cluster, config.policy) if config else None,
+        "repeat": repeat_command(run.path, config.env, config.cluster, config.policy, config.wrapper)
+        if config
+        else None,
         "findings": [finding.as_json() for finding in findings],
     }
 

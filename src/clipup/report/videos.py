@@ -52,7 +52,7 @@ def _video(run: LoadedRun, name: str, imports: Collection[str]) -> PageData:
     except ClipUpError:
         path = policy_file(str(run.path), best=False)
     policy, described = read_policy(path, imports=imports)
-    check_import(described.env, named=imports, source=str(path))
+    check_import(described.env, named=imports, source=str(path), wrapper=described.wrapper)
     prepare_rendering()
     task, _ = task_of(described, rendering=True)
     with tempfile.TemporaryDirectory() as directory:

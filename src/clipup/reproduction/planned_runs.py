@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -25,6 +26,7 @@ from clipup.runs.records import read_records
 from clipup.runs.resolve import resolve
 from clipup.runs.rundir import RunDirectory
 from clipup.suggestions import did_you_mean
+from clipup.training.side_by_side import SideRun
 
 RUNS_DIRECTORY = "runs"
 
@@ -58,6 +60,12 @@ class PlannedRun:
             return False
         every = self.config.evaluate_every
         return (every > 0 and self.wanted % every == 0) or self.directory(out).read_status().state == "finished"
+
+    def placed(self, out: Path) -> SideRun:
+        """The run as one that is made side by side with others, inside `out`."""
+        return SideRun(
+            f"{self.group} seed {self.seed}", self.directory(out), self.config, partial(self.is_finished, out)
+        )
 
 
 def plan(

@@ -18,10 +18,10 @@ from clipup.reproduction.figures import draw
 from clipup.reproduction.page import Table, tables
 from clipup.reproduction.planned_runs import RUNS_DIRECTORY, PlannedRun, check_requirements, plan
 from clipup.reproduction.results import Results, collect, encode, read_results
-from clipup.reproduction.schedule import Schedule, ScheduleEnd, ScheduleProgress
 from clipup.reproduction.verdicts import Verdict, verdicts
 from clipup.runs.records import read_records
 from clipup.runs.rundir import RunDirectory
+from clipup.training.side_by_side import Schedule, ScheduleEnd, ScheduleProgress
 
 POLICIES_DIRECTORY = "policies"
 
@@ -76,10 +76,8 @@ def reproduce(
     _check_nothing_lost(request, {} if request.collect_only else {run.name: run.wanted for run in planned})
     end = None
     if planned and not request.collect_only:
-        schedule = Schedule(
-            planned, request.out, jobs=request.jobs, budget=request.budget, watch=watch, watch_seconds=watch_seconds
-        )
-        end = schedule.run()
+        runs = [run.placed(request.out) for run in planned]
+        end = Schedule(runs, jobs=request.jobs, budget=request.budget, watch=watch, watch_seconds=watch_seconds).run()
     # The results contain all runs that exist, also those of groups and seeds that were not asked for this time.
     return _write_up(request, experiment, known, end)
 

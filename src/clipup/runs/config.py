@@ -20,6 +20,7 @@ import numpy as np
 from clipup.engines import registry
 from clipup.engines.protocol import DEFAULT_LANES
 from clipup.engines.task import EpisodeSeeds
+from clipup.engines.wrappers import parse_wrappers
 from clipup.errors import InvalidArgument
 from clipup.optimizers import BETA1, BETA2, EPSILON, MOMENTUM, OPTIMIZERS, STEP_RATIO
 from clipup.policies.named import check_policy
@@ -76,6 +77,9 @@ class RunConfig:
         metadata={"setting": Setting("task", "options handed to the environment (--env.KEY VALUE)")},
     )
     engine: str = _setting(ENGINES[0], "task", "what runs the environment", ENGINES)
+    wrapper: str | None = _setting(
+        None, "task", "wrap the environment: module:Class or module:Class(key=value, …); several with semicolons"
+    )
     reward_offset: float = _setting(0.0, "task", "added to each training reward; -1 removes an alive bonus of 1")
     reward_terms: str | None = _setting(
         None, "task", "train on the sum of these terms of the reward only, like 1,2,3 (Bullet's tasks)"
@@ -172,6 +176,7 @@ class RunConfig:
             object.__setattr__(self, name, check_value(name, value))
         if not self.env:
             raise InvalidArgument("env must name an environment, such as LunarLanderContinuous-v3")
+        parse_wrappers(self.wrapper)
         check_policy(self.policy)
         if self.population % 2:
             raise InvalidArgument(f"population must be even (candidates come in mirrored pairs), got {self.population}")

@@ -37,6 +37,7 @@ class RunSettings(RunChanges, total=False):
 
     env_options: Mapping[str, Scalar]
     engine: str
+    wrapper: str | None
     reward_offset: float
     reward_terms: str | None
     max_episode_steps: int | None

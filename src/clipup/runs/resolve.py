@@ -51,8 +51,9 @@ def resolve(
     config = make_config(merged)
     if explicit.get("population_max") is not None and config.interactions is None:
         raise InvalidArgument("population_max bounds a population that grows; set interactions too, or neither")
-    if "env" not in explicit:
-        check_import(config.env, named=imports, source=str(file))
+    own_env = config.env if "env" not in explicit else ""
+    own_wrapper = config.wrapper if "wrapper" not in explicit else None
+    check_import(own_env, named=imports, source=str(file), wrapper=own_wrapper)
     if "policy" not in explicit:
         check_policy_import(config.policy, named=imports, source=str(file))
     check_cluster(config.cluster, named="cluster" in explicit, source=str(file))

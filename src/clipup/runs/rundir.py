@@ -29,6 +29,8 @@ DEPTH_LIMIT = 6
 WALK_LIMIT = 100_000
 """How many names are looked at in all to find runs."""
 CHECKPOINTS = "checkpoints"
+SEEDS = "seeds.toml"
+"""In a directory of several runs that differ only by seed (`clipup.runs.seeds`)."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Status:
     score_standard_error: float | None = None
     engine: str = ""
     actions: str = ""
-    """The kind of the actions: discrete or box."""
+    """The kind of the actions, such as discrete or box."""
     warning: str = ""
     """What is odd about the environment, and about workers that round differently."""
     arithmetic_changed_at: int = 0
@@ -155,8 +157,7 @@ class RunDirectory:
 
     def _import_flag(self) -> str:
         try:
-            config = self.read_config()
-            return import_flag(config.env, config.policy)
+            return import_flag(self.read_config())
         except (FileFault, OSError):
             return ""
 
@@ -175,6 +176,8 @@ class RunDirectory:
         if not self.path.is_dir():
             raise FileFault(f"{self.path}: no such run directory")
         if not self.exists():
+            if is_file_below(self.path, SEEDS):
+                raise FileFault(f"{self.path} holds runs of several seeds; name one of them: {self.path}/seed-N")
             raise FileFault(f"{self.path}: not a run directory (it has no config.toml)")
 
     def read_config(self) -> RunConfig:
@@ -205,7 +208,7 @@ class RunDirectory:
                 versions.append(f"{library} {version(library)}")
         return (
             f"The whole configuration of this run. Repeat it: clipup train --config {self.config_path}"
-            f"{import_flag(config.env, config.policy)} --run NEW\n"
+            f"{import_flag(config)} --run NEW\n"
             f"Made with {', '.join(versions)}."
         )
 

@@ -134,9 +134,10 @@ class DirectoryStorage(Storage):
 
     def begin(self, status: Status) -> None:
         """Write that the run is going."""
+        # The status first: killed between the two, a run must not look as if it had finished with its new limits.
+        self._directory.write_status(status)
         if self._config_changed:
             self._directory.write_config(self._config)
-        self._directory.write_status(status)
 
     def append(self, record: Record, clock: ClockRecord) -> RecordsMark:
         """Append both lines."""
@@ -200,6 +201,7 @@ class DirectoryStorage(Storage):
             env_options=config.env_options,
             engine=config.engine,
             rescale_actions=config.rescale_actions,
+            wrapper=config.wrapper or "",
             generation=whole.generation,
             total_interactions=whole_value(whole.counters, "total_interactions"),
             score=score,

@@ -13,6 +13,7 @@ import dataclasses
 import shlex
 from collections.abc import Callable, Collection
 
+from clipup.engines.wrappers import parse_wrappers
 from clipup.errors import InvalidArgument
 from clipup.policies.named import own_name
 from clipup.processors import available_threads
@@ -25,8 +26,14 @@ KNOWN_CLUSTERS = (None, "ray", "auto")
 _OLD_GYM = ("GymV21Environment", "GymV26Environment")  # adapters that import whatever their option env_id names
 
 
-def check_import(env: str, *, named: Collection[str], source: str) -> None:
-    """Refuse an environment from the file `source` whose module the user did not name."""
+def check_import(env: str, *, named: Collection[str], source: str, wrapper: str | None = None) -> None:
+    """Refuse an environment, and wrappers, from the file `source` whose modules the user did not name."""
+    for one in parse_wrappers(wrapper):
+        if one.module not in named:
+            raise InvalidArgument(
+                f"{source} names the wrapper {str(one)!r}, which imports the module {one.module!r}; "
+                f"if you trust it, say so: --import {one.module}"
+            )
     module, separator, name = env.rpartition(":")
     if name.startswith(_OLD_GYM):
         module, separator = module or "gym", ":"
@@ -53,16 +60,17 @@ def check_init(init: str | None, *, named: bool, source: str) -> None:
         raise InvalidArgument(f"{source} starts from the policy {init!r}; if that is meant, say so: --init {init}")
 
 
-def import_words(env: str, policy: str = "") -> list[str]:
-    """Return the words that let a command import what a file names: ``--import MODULE`` of `env` and of `policy`."""
+def import_words(env: str, policy: str = "", wrapper: str | None = None) -> list[str]:
+    """Return the words that let a command import what a file names: ``--import MODULE`` for each module."""
     own = own_name(policy)
-    modules = dict.fromkeys([env.rpartition(":")[0], "" if own is None else own.place])
+    wrappers = [one.module for one in parse_wrappers(wrapper)]
+    modules = dict.fromkeys([env.rpartition(":")[0], "" if own is None else own.place, *wrappers])
     return [word for module in modules if module for word in ("--import", module)]
 
 
-def import_flag(env: str, policy: str = "") -> str:
-    """Return `import_words` as text that continues a command."""
-    return "".join(f" {shlex.quote(word)}" for word in import_words(env, policy))
+def import_flag(config: RunConfig) -> str:
+    """Return `import_words` of a configuration as text that continues a command."""
+    return "".join(f" {shlex.quote(word)}" for word in import_words(config.env, config.policy, config.wrapper))
 
 
 def check_cluster(cluster: str | None, *, named: bool, source: str) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Generic, Literal, TypedDict, TypeVar, Unpack, cast, overload
+from functools import partial
+from importlib import import_module
+from types import TracebackType
+from typing import Generic, Literal, Protocol, Self, TypedDict, TypeVar, Unpack, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +18,7 @@ from clipup.optimizers.protocol import Optimizer, Vector, as_floats, check_numbe
 from clipup.searches.bounds import Bounds
 from clipup.searches.checks import is_whole
 from clipup.searches.pgpe import PGPE
-from clipup.searches.protocol import FloatArray, Search
+from clipup.searches.protocol import Batch, FloatArray, Search
 
 ScoreFunction = Callable[[FloatArray], ArrayLike]
 Box = tuple[ArrayLike, ArrayLike] | Bounds
@@ -101,6 +104,7 @@ def maximize(
     bounds: Box | None = None,
     restarts: int | None = None,
     batch_size: int | None = None,
+    workers: int | None = None,
     **settings: Unpack[PGPEArguments],
 ) -> OptimizationResult[PGPE]: ...
 
@@ -116,6 +120,7 @@ def maximize(
     bounds: Box | None = None,
     restarts: int | None = None,
     batch_size: int | None = None,
+    workers: int | None = None,
     **settings: object,
 ) -> OptimizationResult[SearchT]: ...
 
@@ -130,6 +135,7 @@ def maximize(
     bounds: Box | None = None,
     restarts: int | None = None,
     batch_size: int | None = None,
+    workers: int | None = None,
     **settings: object,
 ) -> OptimizationResult[Search]:
     """Search for the parameters of highest score.
@@ -155,7 +161,13 @@ def maximize(
         search has stalled if ``10 + 30 * dimension / population`` generations brought no better candidate. If the last
         restart has stalled too, the call ends with ``stopped == "stalled"``. None: never look.
     batch_size
-        The score gets at most this many candidates at once.
+        The score gets at most this many candidates at once (default: all of a generation, or 1 with `workers`).
+    workers
+        How many processes share the candidates; None and 1 stay in this process. With `workers`, the score always gets
+        arrays of `batch_size` candidates, so the result has the same bits for any number of workers, if the score
+        depends on its candidates alone. It must be defined at the top level of a module, or of the script that is run,
+        which does its work under ``if __name__ == "__main__":``. A worker that dies is replaced. An error in the score
+        ends the search with the number of the candidate.
     **settings
         The keyword arguments of the search, without `interactions` and `population_max`. At least ``dimension=`` or
         ``center=``, and ``max_speed=`` (for a search without optimizer: ``stdev=``).
@@ -170,10 +182,7 @@ def maximize(
     """
     box = None if bounds is None else Bounds.of(bounds)
     first, again = _made(search, settings, 1.0, box)
-    return optimize(
-        first, score, 1.0, generations, target, callback, bounds=box, restarts=restarts, again=again,
-        batch_size=batch_size,
-    )  # fmt: skip
+    return _optimized(first, score, 1.0, generations, target, callback, box, restarts, again, batch_size, workers)
 
 
 @overload
@@ -186,6 +195,7 @@ def minimize(
     bounds: Box | None = None,
     restarts: int | None = None,
     batch_size: int | None = None,
+    workers: int | None = None,
     **settings: Unpack[PGPEArguments],
 ) -> OptimizationResult[PGPE]: ...
 
@@ -201,6 +211,7 @@ def minimize(
     bounds: Box | None = None,
     restarts: int | None = None,
     batch_size: int | None = None,
+    workers: int | None = None,
     **settings: object,
 ) -> OptimizationResult[SearchT]: ...
 
@@ -215,6 +226,7 @@ def minimize(
     bounds: Box | None = None,
     restarts: int | None = None,
     batch_size: int | None = None,
+    workers: int | None = None,
     **settings: object,
 ) -> OptimizationResult[Search]:
     """Search for the parameters of lowest score: :func:`maximize` with the sign turned, also in its results.
@@ -227,13 +239,51 @@ def minimize(
     """
     box = None if bounds is None else Bounds.of(bounds)
     first, again = _made(search, settings, -1.0, box)
-    return optimize(
-        first, score, -1.0, generations, target, callback, bounds=box, restarts=restarts, again=again,
-        batch_size=batch_size,
-    )  # fmt: skip
+    return _optimized(first, score, -1.0, generations, target, callback, box, restarts, again, batch_size, workers)
 
 
 Again = Callable[[int], Search]
+
+
+class _ScoreExecutor(Protocol):
+    """Scores batches of candidates; what `clipup.executors.scores` makes."""
+
+    def __call__(self, batch: Batch) -> Vector: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+def _optimized(
+    search: Search,
+    score: ScoreFunction,
+    sign: float,
+    generations: int,
+    target: float | None,
+    callback: Callback | None,
+    bounds: Bounds | None,
+    restarts: int | None,
+    again: Again,
+    batch_size: int | None,
+    workers: int | None,
+) -> OptimizationResult[Search]:
+    """Run a search, with the score in this process or in workers."""
+    run = partial(
+        optimize, search, score, sign, generations, target, callback, bounds=bounds, restarts=restarts, again=again,
+        batch_size=batch_size,
+    )  # fmt: skip
+    if workers is None:
+        return run()
+    if not is_whole(workers) or workers < 1:
+        raise InvalidArgument(f"workers must be a positive whole number, got {workers!r}")
+    size = 1 if batch_size is None else batch_size
+    if not is_whole(size) or size < 1:
+        raise InvalidArgument(f"batch_size must be a positive whole number, got {batch_size!r}")
+    # By name: executors stand above searches, and a search without workers needs numpy alone.
+    make = cast("Callable[..., _ScoreExecutor]", import_module("clipup.executors.scores").ScoreExecutor)
+    with make(score, bounds=bounds, batch_size=size, workers=workers) as scores:
+        return run(scores=scores)
 
 
 def _made(
@@ -283,8 +333,9 @@ def optimize(
     restarts: int | None = None,
     again: Again | None = None,
     batch_size: int | None = None,
+    scores: Callable[[Batch], Vector] | None = None,
 ) -> OptimizationResult[SearchT]:
-    """Run any search to its end; a `sign` of -1 minimizes the score."""
+    """Run any search to its end; a `sign` of -1 minimizes the score. `scores`, if given, is called instead of it."""
     if not is_whole(generations) or generations < 1:
         raise InvalidArgument(f"generations must be a positive whole number, got {generations!r}")
     if batch_size is not None and (not is_whole(batch_size) or batch_size < 1):
@@ -304,7 +355,8 @@ def optimize(
     try:
         while search.generation < generations and len(history) < generations:
             population, batch = search.ask(), search.batch()
-            fitnesses = sign * _scores(score, inside(population), batch_size)
+            found = _scores(score, inside(population), batch_size) if scores is None else scores(batch)
+            fitnesses = sign * found
             search.tell(fitnesses)
             usable = np.where(np.isfinite(fitnesses), fitnesses, -np.inf)
             leader = int(np.argmax(usable))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack, cast
@@ -15,7 +15,7 @@ from clipup.engines.compiled import named
 from clipup.engines.compiled.task import ArrayTask, MujocoTask
 from clipup.engines.task import Environment
 from clipup.errors import FileFault, InvalidArgument, RunBusy, RunExists
-from clipup.executors import make_executor
+from clipup.executors import Executor, make_executor
 from clipup.export.policy import PolicyTask, encode_policy
 from clipup.files import write_output
 from clipup.policies import Policy
@@ -28,6 +28,7 @@ from clipup.runs.resolve import parse_flag, resolve
 from clipup.runs.rundir import RunDirectory
 from clipup.runs.storage import DirectoryStorage, Storage
 from clipup.runs.trust import check_cluster, check_import, check_policy_import, trusted_execution
+from clipup.searches import Search
 from clipup.tracking import Tracker, make_trackers
 from clipup.training.callbacks import Callback
 from clipup.training.setup import make_search, make_task
@@ -72,6 +73,7 @@ class TrainingResult:
             env_options=config.env_options,
             engine=config.engine,
             rescale_actions=config.rescale_actions,
+            wrapper=config.wrapper or "",
             generation=self.generation,
             total_interactions=self.total_interactions,
             score=self.score,
@@ -183,7 +185,7 @@ def train(
 def resume(
     run: str | os.PathLike[str],
     *,
-    env: Environment | None = None,
+    env: str | Environment | None = None,
     policy: object = None,
     imports: Collection[str] = (),
     more_generations: int | None = None,
@@ -199,7 +201,8 @@ def resume(
     run
         The directory of the run.
     env
-        The callable that makes the environment, or the task, for a run that was trained with one.
+        The callable that makes the environment, or the task, for a run that was trained with one; or its name,
+        ``module:function``.
     policy
         The policy of one's own, for a run that was trained with an object.
     imports
@@ -213,8 +216,35 @@ def resume(
     """
     directory = RunDirectory(run)
     before = directory.read_config()
-    made = directory.newest_generation()
     given: dict[str, object] = dict(changes)
+    config = with_changes(before, directory.newest_generation(), given, more_generations)
+    source = str(directory.config_path)
+    check_import(config.env if env is None else "", named=imports, source=source, wrapper=config.wrapper)
+    if policy is None:
+        check_policy_import(config.policy, named=imports, source=source)
+    check_cluster(config.cluster, named="cluster" in given, source=source)
+    if isinstance(env, str) and env.rpartition(":")[2] != config.env.rpartition(":")[2]:
+        raise InvalidArgument(
+            f"{directory.path} was trained on {config.env!r}; env may only say where that is, such as "
+            f"module:{config.env.rpartition(':')[2]}, got {env!r}"
+        )
+    maker = env if isinstance(env, str) else _environment(env)[0]
+    return proceed(
+        config,
+        directory,
+        trackers=[*trackers, *_displays(progress)],
+        maker=maker,
+        typed=given,
+        callbacks=callbacks,
+        policy=policy,
+    )
+
+
+def with_changes(
+    before: RunConfig, made: int, changes: Mapping[str, object], more_generations: int | None
+) -> RunConfig:
+    """Return the configuration of a run that goes on after `made` generations; `changes` must leave it the same run."""
+    given = dict(changes)
     text = given.get("generations")
     if isinstance(text, str) and text.startswith("+") and text[1:].isdecimal() and more_generations is None:
         more_generations = int(text[1:])
@@ -232,21 +262,7 @@ def resume(
     if config.generations is not None and config.generations < made:
         # It would end at once, and its configuration would be untrue.
         raise InvalidArgument(f"generations must be at least the {made} already made, got {config.generations}")
-    if env is None:
-        check_import(config.env, named=imports, source=str(directory.config_path))
-    if policy is None:
-        check_policy_import(config.policy, named=imports, source=str(directory.config_path))
-    check_cluster(config.cluster, named="cluster" in given, source=str(directory.config_path))
-    maker, _ = _environment(env)
-    return proceed(
-        config,
-        directory,
-        trackers=[*trackers, *_displays(progress)],
-        maker=maker,
-        typed=given,
-        callbacks=callbacks,
-        policy=policy,
-    )
+    return config
 
 
 def _own_policy(given: dict[str, object]) -> object:
@@ -263,13 +279,43 @@ def _environment(env: str | Environment | None) -> tuple[Environment | None, str
     if isinstance(env, MujocoTask | ArrayTask):
         return named.named(env), named.name_of(env)
     if env is not None and not isinstance(env, str):
-        return env, getattr(env, "__qualname__", type(env).__name__)
+        return env, _callable_name(env)
     return None, env
 
 
-def advance(config: RunConfig, directory: RunDirectory, *, trackers: Sequence[Tracker] = ()) -> TrainingResult:
-    """Bring the run in `directory` to the limits of `config`: begin it, or go on with it."""
-    return (proceed if directory.exists() else start)(config, directory, trackers=trackers)
+def _callable_name(maker: Environment) -> str:
+    """The name of a callable, with its module where it can be imported from there."""
+    name = str(getattr(maker, "__qualname__", type(maker).__name__))
+    module = str(getattr(maker, "__module__", ""))
+    if module != "__main__" and getattr(sys.modules.get(module), name, None) is maker:
+        return f"{module}:{name}"
+    return name
+
+
+def advance(
+    config: RunConfig,
+    directory: RunDirectory,
+    *,
+    trackers: Sequence[Tracker] = (),
+    typed: Collection[str] | None = None,
+    workers: int | None = None,
+) -> TrainingResult:
+    """Bring the run in `directory` to the limits of `config`: begin it, or go on with it.
+
+    `workers` holds for this call only, instead of those of `config`.
+    """
+    go = proceed if directory.exists() else start
+    return go(config, directory, trackers=trackers, typed=typed, workers=workers)
+
+
+def check(config: RunConfig) -> tuple[str, ...]:
+    """Find the mistakes in a configuration by making what its run needs; return what is odd about the environment."""
+    executor = make_executor(make_task(config), config.policy, collect_moments=config.normalize, lanes=2, workers=1)
+    try:
+        _begin(config, executor, begun=False)
+        return executor.description.notes
+    finally:
+        executor.close()
 
 
 def start(
@@ -277,9 +323,10 @@ def start(
     directory: RunDirectory | None,
     *,
     trackers: Sequence[Tracker] = (),
-    maker: Environment | None = None,
+    maker: Environment | str | None = None,
     typed: Collection[str] | None = None,
     callbacks: Sequence[Callback] = (),
+    workers: int | None = None,
     policy: object = None,
 ) -> TrainingResult:
     """Run a configuration from its beginning, in a new directory or in none.
@@ -295,7 +342,7 @@ def start(
         directory.create(config)
         return DirectoryStorage(directory, config, _warner(trackers))
 
-    return _run(config, directory, store, trackers, maker, typed, callbacks, policy=policy)
+    return _run(config, directory, store, trackers, maker, typed, callbacks, workers=workers, policy=policy)
 
 
 def proceed(
@@ -303,9 +350,10 @@ def proceed(
     directory: RunDirectory,
     *,
     trackers: Sequence[Tracker] = (),
-    maker: Environment | None = None,
+    maker: Environment | str | None = None,
     typed: Collection[str] | None = None,
     callbacks: Sequence[Callback] = (),
+    workers: int | None = None,
     policy: object = None,
 ) -> TrainingResult:
     """Go on with the run in `directory`. Its settings may differ from `config` in limits and execution only.
@@ -322,7 +370,7 @@ def proceed(
         return DirectoryStorage(directory, config, _warner(trackers), changed=config != before)
 
     engine = engine_of(directory, make_task(config, maker))
-    return _run(config, directory, store, trackers, maker, typed, callbacks, engine, policy)
+    return _run(config, directory, store, trackers, maker, typed, callbacks, engine, workers, policy)
 
 
 def engine_of(directory: RunDirectory, task: Task) -> str:
@@ -341,10 +389,11 @@ def _run(
     directory: RunDirectory | None,
     store: Callable[[], Storage],
     trackers: Sequence[Tracker],
-    maker: Environment | None,
+    maker: Environment | str | None,
     typed: Collection[str] | None = None,
     callbacks: Sequence[Callback] = (),
     engine: str | None = None,
+    workers: int | None = None,
     policy: object = None,
 ) -> TrainingResult:
     path = directory.path if directory is not None else None
@@ -356,7 +405,7 @@ def _run(
         config.policy if policy is None else policy,
         collect_moments=config.normalize,
         lanes=config.lanes,
-        workers=trusted.workers,
+        workers=trusted.workers if workers is None else workers,
         cluster=config.cluster,
         episode_timeout=config.episode_timeout,
         mixed_arithmetic=config.mixed_arithmetic,
@@ -364,11 +413,8 @@ def _run(
     # Every mistake in the configuration is found before anything is written.
     with Interruption() as interruption:  # until everything is closed: a late signal must not disturb that
         try:
-            network = executor.description.network
-            search = make_search(config, network.parameter_count)
             begun = directory is not None and directory.exists() and directory.newest_generation() > 0
-            initial = read_start(config.init, network) if config.init is not None and not begun else None
-            target_score(config, executor.description.engine)
+            search, initial = _begin(config, executor, begun=begun)
             trainer = Trainer(config, search, executor, store(), everyone, interruption, callbacks, initial)
             status = trainer.run()
         finally:
@@ -385,6 +431,15 @@ def _run(
     if interruption.signal is not None and status.state == "interrupted":
         raise RunInterrupted(result, EXIT_CODES[interruption.signal])
     return result
+
+
+def _begin(config: RunConfig, executor: Executor, *, begun: bool) -> tuple[Search, tuple[Policy, PolicyTask] | None]:
+    """The search at its start, and the policy that a new run starts from. Mistakes in the configuration are found."""
+    network = executor.description.network
+    search = make_search(config, network.parameter_count)
+    initial = read_start(config.init, network) if config.init is not None and not begun else None
+    target_score(config, executor.description.engine)
+    return search, initial
 
 
 def _warner(trackers: Sequence[Tracker]) -> Callable[[str], None]:

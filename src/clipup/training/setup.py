@@ -7,6 +7,7 @@ from typing import cast
 
 from clipup.engines import Task
 from clipup.engines.task import Environment, EpisodeSeeds
+from clipup.engines.wrappers import parse_wrappers
 from clipup.errors import InvalidArgument
 from clipup.runs.config import RunConfig
 from clipup.searches import Adjustable, Search, SearchSettings
@@ -14,8 +15,8 @@ from clipup.searches import make_search as make_search_of_kind
 from clipup.searches.schedules import parse_schedules, scheduled
 
 
-def make_task(config: RunConfig, maker: Environment | None = None) -> Task:
-    """The task to train on; `maker` stands for an environment that has no id."""
+def make_task(config: RunConfig, maker: Environment | str | None = None) -> Task:
+    """The task to train on; `maker` stands for an environment that has no id, or says where it is."""
     return Task(
         env=config.env if maker is None else maker,
         env_options=config.env_options,
@@ -26,6 +27,7 @@ def make_task(config: RunConfig, maker: Environment | None = None) -> Task:
         engine=config.engine,
         episode_seeds=cast(EpisodeSeeds, config.episode_seeds),
         rescale_actions=config.rescale_actions,
+        wrappers=parse_wrappers(config.wrapper),
     )
 
 

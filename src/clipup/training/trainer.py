@@ -23,6 +23,7 @@ from clipup.runs.records import ClockRecord, Record
 from clipup.runs.rundir import Status
 from clipup.runs.storage import Storage
 from clipup.searches import Search
+from clipup.searches.protocol import FloatArray
 from clipup.tracking import RunInfo, Tracker, Trackers
 from clipup.training.callbacks import Callback, Progress, call_all
 from clipup.training.setup import follow_schedule
@@ -180,7 +181,7 @@ class Trainer:
         score = self._evaluate_center(statistics) if due else None
         record = self._record(outcomes, score)
         if self._callbacks:
-            policy = Policy(self._network, self._search.center, statistics, self._engine.actions)
+            policy = self._made_policy(self._search.center, statistics)
             progress = Progress(record, self.config, self._storage.path, policy)
             self._called_off, figures = call_all(self._callbacks, progress)
             record = replace(record, figures=figures)
@@ -260,7 +261,10 @@ class Trainer:
         )
 
     def _policy(self, state: TrainingState) -> Policy:
-        return Policy(self._network, state.center, state.statistics, self._engine.actions)
+        return self._made_policy(state.center, state.statistics)
+
+    def _made_policy(self, center: FloatArray, statistics: Statistics | None) -> Policy:
+        return Policy(self._network, center, statistics, self._engine.actions, self._engine.observations)
 
     def _checkpoint(self, state: TrainingState) -> Checkpoint:
         settings = json.dumps(identity(self.config), sort_keys=True)

@@ -140,7 +140,7 @@ def test_the_axes_switch(page, report) -> None:
     for axis, words in (
         ("generations", "generations"),
         ("time", "training time"),
-        ("interactions", "environment steps"),
+        ("interactions", "interactions"),
     ):
         page.run(f"document.querySelector('#axis-{axis}').click()")
         assert page.run("document.querySelector('.axis-title').textContent") == words
@@ -366,7 +366,7 @@ def test_the_saved_table_has_every_generation_over_time_however_short(
     page.open((tmp_path / "page.html").as_uri())
     page.run("document.querySelector('#axis-time').click(); document.querySelector('#mode-single').click()")
     head, *rows = saved_csv(page, "steps_per_second")
-    assert head == ["Time", *(f"run-{seed}" for seed in range(5))]
+    assert head == ["Training time", *(f"run-{seed}" for seed in range(5))]
     assert [row[0] for row in rows] == [f"{time:g}" for time in times]
     shown = [[float(cell) for cell in row[1:]] for row in rows]
     wanted = [[1000.0 + place + seed for seed in range(5)] for place in range(generations)]

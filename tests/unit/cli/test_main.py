@@ -50,7 +50,7 @@ def test_train_has_a_flag_for_every_setting(capsys):
         (["train", "CartPole-v1", "--optimizer", "sgd"], "one of clipup, adam, noclip"),
         (["train", "CartPole-v1", "--env."], "needs a name"),
         (["train", "CartPole-v1", "--env.x"], "needs a value"),
-        (["train", "CartPole-v1", "--policy", "mlp:a"], "network"),
+        (["train", "CartPole-v1", "--policy", "mlp:a"], "sizes of layers"),
         (["train", "CartPole-v1", "--preset", "none", "--config", "missing.toml"], "missing.toml"),
         (["train", "CartPol-v1", "--run", "x"], "did you mean CartPole-v1"),
         (["train", "no_such_module:Env-v0", "--run", "x"], "no_such_module"),

@@ -107,7 +107,7 @@ class Counting(Line):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         if options.get("behaviour") == "odd space":
-            self.observation_space = gymnasium.spaces.Discrete(3)  # type: ignore[assignment]
+            self.observation_space = gymnasium.spaces.Text(3)  # type: ignore[assignment]
         Counting.alive += 1
 
     def reset(self, **arguments: Any) -> Any:

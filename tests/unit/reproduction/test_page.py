@@ -1,4 +1,5 @@
 import argparse
+import json
 import shlex
 from pathlib import Path
 
@@ -24,8 +25,6 @@ def test_the_page_is_what_the_committed_results_make_it() -> None:
 
 @pytest.mark.parametrize("path", sorted(RESULTS.glob("*.json")), ids=lambda path: path.name)
 def test_every_committed_result_names_its_command_and_has_the_verdicts_of_its_numbers(path: Path) -> None:
-    import json
-
     results = read_results(path)
     assert results.experiment == path.stem
     assert results.provenance.command.startswith(f"clipup reproduce {path.stem}")
@@ -48,6 +47,16 @@ def test_the_commands_of_the_plan_name_experiments_groups_and_settings_that_exis
     for words in commands:
         found = parser.parse_args(words[2:])
         assert set(found.group) <= {group.name for group in EXPERIMENTS[found.name].groups}
+
+
+def test_the_plan_counts_with_the_speeds_that_were_measured() -> None:
+    measured = json.loads((ROOT / "benchmarks/results/compiled_speed.json").read_text())["tasks"]
+    humanoid, walker = measured["Humanoid-v4"], measured["Walker2d-v4"]["first"]["compiled"]
+    speeds = (humanoid["first"]["compiled"], humanoid["late"]["compiled"], walker, humanoid["late"]["envpool"])
+    first, walking, walker2d, envpool = (f"{round(speed, -2):,.0f}" for speed in speeds)
+    plan = " ".join(PAGE.read_text("utf-8").split())
+    assert f"the Humanoid makes {first} interactions a second while it falls and {walking} when it walks" in plan
+    assert f"Walker2d makes {walker2d}" in plan and f"a Humanoid that walks makes {envpool}." in plan
 
 
 def test_runs_that_are_not_all_there_are_counted(make_results: MakeResults, tmp_path: Path) -> None:

@@ -49,18 +49,10 @@ class CompiledEngine(Engine):
         plain = machine_code.is_disabled()
         self._simulators: simulators.Simulators
         if isinstance(compiled, MujocoTask):
-            version = library_version("mujoco")
             self._simulators = simulators.MujocoSimulators(compiled, threads, plain=plain)
         else:
-            version = library_version("clipup")
             self._simulators = simulators.ArraySimulators(compiled, threads, plain=plain)
-        actions = self._simulators.actions
-        if task.rescale_actions:
-            actions = replace(actions, rescale=True)
-        solved = registered_score(task.env) if isinstance(task.env, str) else None
-        self.description = EngineDescription(
-            NAME, version, reason, compiled.observation_size, actions, solved_score=solved
-        )
+        self.description = describe(task, compiled, self._simulators.actions, reason)
         self._limit = task.max_episode_steps or compiled.max_episode_steps
 
     def close(self) -> None:
@@ -177,6 +169,15 @@ class CompiledEngine(Engine):
             moments.mean[broken] = moments.m2[broken] = 0.0
         failures = tuple(Failure(rollout.first + row, message) for row, message in sorted(failed.items()))
         return Outcomes(fitness, returns, job.steps, moments, failures)
+
+
+def describe(task: Task, compiled: CompiledTask, actions: Actions, reason: str) -> EngineDescription:
+    """Return what the engine says of itself for a task."""
+    version = library_version("mujoco" if isinstance(compiled, MujocoTask) else "clipup")
+    if task.rescale_actions:
+        actions = replace(actions, rescale=True)
+    solved = registered_score(task.env) if isinstance(task.env, str) else None
+    return EngineDescription(NAME, version, reason, compiled.observation_size, actions, solved_score=solved)
 
 
 def _bounds(actions: Actions) -> NDArray[np.float32]:

@@ -8,14 +8,15 @@ from contextlib import AbstractContextManager, nullcontext
 from clipup.compilation import machine_code
 from clipup.engines.compiled import NAME, named, rendering
 from clipup.engines.compiled.bare import BareKernel
-from clipup.engines.compiled.engine import CompiledEngine
+from clipup.engines.compiled.engine import CompiledEngine, describe
 from clipup.engines.compiled.mujoco_batch import QuietLog
 from clipup.engines.compiled.mujoco_world import library
+from clipup.engines.compiled.simulators import actions_of
 from clipup.engines.compiled.task import ArrayTask, CompiledTask, MujocoTask
 from clipup.engines.compiled.tasks import BUILT_IN, classic
 from clipup.engines.compiled.tasks import task as built_in
 from clipup.engines.gymnasium import rendering as gymnasium_rendering
-from clipup.engines.protocol import EngineEntry, is_installed, library_version
+from clipup.engines.protocol import EngineDescription, EngineEntry, is_installed, library_version
 from clipup.engines.rendering import Episode
 from clipup.engines.task import Task
 from clipup.errors import BrokenTask, ClipUpError, InvalidArgument, MissingDependency, UnknownEnvironment
@@ -39,7 +40,8 @@ class CompiledEntry(EngineEntry):
 
     def ids(self) -> Collection[str]:
         """Return the ids of the built-in tasks that can run with what is installed."""
-        return [env for env in BUILT_IN if not _missing(env)]
+        missing = {module for module in ("numba", "mujoco", "gymnasium") if not is_installed(module)}
+        return [env for env in BUILT_IN if missing.isdisjoint(_needed(env))]
 
     def has(self, env: str) -> bool:
         """Return whether `env` is a built-in task, or has the form of the name of a task of one's own."""
@@ -61,6 +63,9 @@ class CompiledEntry(EngineEntry):
         if "mujoco" in _needed(own or str(task.env)) and _version("mujoco") < OLDEST_MUJOCO:
             oldest = ".".join(map(str, OLDEST_MUJOCO))
             return InvalidArgument(f"the compiled engine needs MuJoCo {oldest} or newer: pip install -U mujoco")
+        if task.wrappers:
+            text = "the compiled engine cannot wrap its tasks"
+            return InvalidArgument(text) if own is None else BrokenTask(f"{text}, and {task.label} is one of them")
         if task.reward_terms is not None:
             return InvalidArgument("the compiled engine does not tell the terms of a reward (reward_terms)")
         if task.env_options:
@@ -73,6 +78,12 @@ class CompiledEntry(EngineEntry):
     def make(self, task: Task, *, lanes: int, threads: int | None, reason: str) -> CompiledEngine:
         """Return the engine, which has no lanes."""
         return CompiledEngine(task, _compiled(task), threads=threads or available_threads(), reason=reason)
+
+    def describe(self, task: Task, *, reason: str) -> EngineDescription:
+        """Return the description without compiling anything."""
+        compiled = _compiled(task)
+        with _quiet(str(task.env)):
+            return describe(task, compiled, actions_of(compiled), reason)
 
     def version(self, env: str) -> str:
         """Return MuJoCo's version, or clipup's own where no MuJoCo takes part.

@@ -22,7 +22,7 @@ from clipup.compilation.structures import viewer
 from clipup.engines.compiled import array_world, fields, mujoco_world, trial, words
 from clipup.engines.compiled.episode import RAISED, SPREAD, Job, World, make_candidate, make_slot
 from clipup.engines.compiled.mujoco_batch import MujocoBatch, QuietLog
-from clipup.engines.compiled.task import ArrayTask, MujocoTask, Options
+from clipup.engines.compiled.task import ArrayTask, CompiledTask, MujocoTask, Options
 from clipup.errors import one_line
 from clipup.policies.actions import Actions
 
@@ -62,7 +62,7 @@ class MujocoSimulators:
         self._plain = plain
         if not plain:
             machine_code.require()
-        self.actions = task.actions or _model_actions(model)
+        self.actions = task.actions or model_actions(model)
         self.memory_size, self.start_size = max(task.memory_size, 1), model.nq + model.nv
         functions = [ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value for name in mujoco_world.CALLS]
         self.calls = np.array([*functions, model._address], np.int64)
@@ -181,7 +181,14 @@ class ArraySimulators:
             pool.shutdown()
 
 
-def _model_actions(model: Any) -> Actions:
+def actions_of(task: CompiledTask) -> Actions:
+    """Return the actions of a task, without compiling anything; the model is loaded where the task has none."""
+    if isinstance(task, MujocoTask):
+        return task.actions or model_actions(mujoco_world.load_model(task))
+    return task.actions
+
+
+def model_actions(model: Any) -> Actions:
     """Return one float32 number for each control, bounded as in the model."""
     low, high = np.array(model.actuator_ctrlrange, np.float32).T.copy()
     unlimited = ~np.asarray(model.actuator_ctrllimited, np.bool_)

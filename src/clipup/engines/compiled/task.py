@@ -227,6 +227,8 @@ def _check_functions(task: object, *, required: tuple[str, ...], optional: tuple
 
 
 def _check_actions(actions: Actions | None) -> None:
+    if actions is not None and actions.kind not in ("box", "discrete"):
+        raise InvalidArgument(f"actions of a compiled task must be 'box' or 'discrete', got {actions.kind!r}")
     if actions is not None and actions.kind == "box" and actions.dtype != "float32":
         raise InvalidArgument(f"actions of a compiled task must be float32, got {actions.dtype}")
 

@@ -33,7 +33,7 @@ from clipup.engines.accumulator import Accumulator
 from clipup.engines.envpool import NAME
 from clipup.engines.envpool.lanes import LanePools
 from clipup.engines.envpool.lockstep import Lockstep
-from clipup.engines.envpool.pool import Pool, pool_layout
+from clipup.engines.envpool.pool import Layout, Pool, pool_layout
 from clipup.engines.inspection import LONGEST, SEEDS, STEPS, Inspection, compared, endless
 from clipup.engines.outcomes import Failure, Outcomes
 from clipup.engines.protocol import Engine, EngineDescription, library_version
@@ -64,15 +64,7 @@ class EnvPoolEngine(Engine):
         self.lanes = lanes
         self.threads = threads
         self._layout = pool_layout(task)
-        self.description = EngineDescription(
-            NAME,
-            library_version("envpool"),
-            reason,
-            self._layout.observation_size,
-            self._layout.actions,
-            self._layout.own_limit,
-            self._layout.solved_score,
-        )
+        self.description = describe(self._layout, reason)
         if task.env_options:  # EnvPool checks some of them only when it makes an environment
             Pool(self._layout, np.zeros(1, np.int64), [0], 1).close()
         self._replay = self._layout.replayable and task.episode_seeds != "shared"
@@ -91,11 +83,12 @@ class EnvPoolEngine(Engine):
             pool.reset(slots)
             for step in range(LONGEST):
                 states = pool.receive()
+                observed = layout.observed(states)
                 if step <= STEPS:
                     for slot, rows in enumerate(found):
-                        rows += [
-                            states[index][slot].copy() for index in (layout.observation_index, layout.reward_index)
-                        ]
+                        rows.append(observed[slot].copy())
+                        if step:  # the reward of a reset may be anything
+                            rows.append(states[layout.reward_index][slot].copy())
                 elif not layout.endless or states[layout.done_index].any():
                     break
                 pool.send(slots, still)
@@ -172,6 +165,20 @@ class EnvPoolEngine(Engine):
     def _seeds(self, rollout: Rollout, purpose: Purpose, epoch: int, indices: NDArray[np.int64]) -> list[int]:
         shared = seed_indices(indices, self.task.episode_seeds)
         return int31(seed_words(rollout.seed, purpose, epoch=epoch, stream=rollout.stream, indices=shared))
+
+
+def describe(layout: Layout, reason: str) -> EngineDescription:
+    """Return what the engine says of itself for a task of that layout."""
+    return EngineDescription(
+        NAME,
+        library_version("envpool"),
+        reason,
+        layout.observation_size,
+        layout.actions,
+        layout.own_limit,
+        layout.solved_score,
+        layout.observations,
+    )
 
 
 def _run(parts: Iterator[Lockstep]) -> None:

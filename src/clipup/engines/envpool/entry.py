@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 from clipup.engines.envpool import NAME, rendering
-from clipup.engines.envpool.engine import EnvPoolEngine
-from clipup.engines.envpool.pool import BarePool, pool_layout, registered
-from clipup.engines.protocol import EngineEntry, is_installed, library_version
+from clipup.engines.envpool.engine import EnvPoolEngine, describe
+from clipup.engines.envpool.pool import IMAGE_FAMILY, BarePool, pool_layout, registered
+from clipup.engines.protocol import EngineDescription, EngineEntry, is_installed, library_version
 from clipup.engines.rendering import Episode
 from clipup.engines.task import Task
 from clipup.errors import (
@@ -53,6 +53,10 @@ class EnvPoolEntry(EngineEntry):
             return MissingDependency.of("envpool", extra="train")
         if task.env not in self.ids():
             return UnknownEnvironment(f"EnvPool has no {task.env}")
+        if registered()[task.env][0] == IMAGE_FAMILY:
+            return InvalidArgument(f"EnvPool's {task.env} shows images, and clipup has no policies that see")
+        if task.wrappers:
+            return InvalidArgument("EnvPool cannot wrap its environments")
         if task.reward_terms is not None:
             return InvalidArgument("EnvPool does not tell the terms of a reward (reward_terms)")
         try:
@@ -71,6 +75,10 @@ class EnvPoolEntry(EngineEntry):
     def make(self, task: Task, *, lanes: int, threads: int | None, reason: str) -> EnvPoolEngine:
         """Return the engine."""
         return EnvPoolEngine(task, lanes=lanes, threads=threads or available_threads(), reason=reason)
+
+    def describe(self, task: Task, *, reason: str) -> EngineDescription:
+        """Return the description, which EnvPool knows without making an environment."""
+        return describe(pool_layout(task), reason)
 
     def version(self, env: str) -> str:
         """Return EnvPool's version."""

@@ -65,9 +65,10 @@ class Lockstep:
         self._accumulator = accumulator
         self._episodes = pool.layout.task.episodes
         self._stride = stride
-        self._where = (pool.layout.observation_index, pool.layout.reward_index, pool.layout.done_index)
+        self._where = (pool.layout.reward_index, pool.layout.done_index)
+        self._observed = pool.layout.observed
 
-        self._live = self._acting = capacity
+        self._live, self._acting = capacity, 0  # all are reset first, and none acts
         self._round = 0
         self._slot = slots.copy()
         self._weights = parameters[rows]
@@ -91,9 +92,10 @@ class Lockstep:
         """Receive the states of one round, act on them, and send the actions; return whether any row still runs."""
         states = self._pool.receive()
         where = self._where
-        observations, reward, done = states[where[0]], states[where[1]], states[where[2]]
+        observations, reward, done = self._observed(states), states[where[0]], states[where[1]]
         if self._acting < self._live:
-            reward[self._acting :] = 0.0  # those rows were reset, not stepped
+            # Those rows were reset, not stepped. Some tasks (dm_control's) do not write a reward when they are reset.
+            reward[self._acting :] = 0.0
         self._total[: self._live] += reward
         self._acting = self._live
         if b"\x01" in done.tobytes():  # ten times faster than `any`, and this runs at every round

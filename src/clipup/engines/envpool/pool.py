@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clipup.engines.images import MOST_CHOICES, is_image
 from clipup.engines.protocol import is_installed, registered_score
 from clipup.engines.seeding import int31, seed_words
 from clipup.engines.task import STEP_CAP, Task
 from clipup.errors import EnvironmentFault, InvalidArgument, one_line
 from clipup.policies.act import Actor
 from clipup.policies.actions import Actions
+from clipup.policies.observations import ObservationPart, Observations
 
+IMAGE_FAMILY = "envpool.atari"
+"""The tasks that show nothing but images; to specify one of them takes a tenth of a second."""
 REPLAYABLE_FAMILY = "envpool.mujoco.gym"
 """The tasks that draw random numbers when they are reset, and never while they step (tests/contract proves it)."""
 
@@ -38,7 +44,7 @@ class Layout:
     task: Task
     observation_size: int
     actions: Actions
-    observation_index: int
+    observation_indices: tuple[int, ...]
     reward_index: int
     done_index: int
     step_limit: int
@@ -46,18 +52,24 @@ class Layout:
     replayable: bool
     own_limit: bool = True
     solved_score: float | None = None
+    observations: Observations | None = None
+    """The parts of an observation, where it is not a vector by itself."""
+
+    def observed(self, states: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        """Return the observations in what EnvPool returned, one in each row."""
+        if self.observations is None:
+            return states[self.observation_indices[0]]
+        return self.observations.rows([states[index] for index in self.observation_indices])
 
 
 def pool_layout(task: Task) -> Layout:
     """Return the layout of an EnvPool task; `InvalidArgument` for spaces that clipup's policies cannot handle."""
-    import envpool
-
     name = cast(str, task.env)
     options: dict[str, object] = dict(task.env_options)
     if task.max_episode_steps is not None:
         options["max_episode_steps"] = task.max_episode_steps
     try:
-        spec = cast(Any, envpool).make_spec(name, **options)
+        spec = _make_spec(name, **options) if options else _plain_spec(name)
     except ImportError as error:
         raise InvalidArgument(f"EnvPool cannot load {name}: {one_line(error)}") from error
     except (TypeError, ValueError, RuntimeError, AssertionError) as error:
@@ -66,26 +78,27 @@ def pool_layout(task: Task) -> Layout:
     states = cast("dict[str, Any]", spec.state_array_spec)
     inputs = cast("dict[str, Any]", spec.action_array_spec)
     config = spec.config
-    observations = [key for key in states if key.startswith("obs")]
-    if len(observations) != 1 or len(inputs) != 3 or config.max_num_players != 1:
+    if len(inputs) != 3 or config.max_num_players != 1:
         raise InvalidArgument(
-            f"policies take one vector and give one action, but EnvPool's {name} observes {', '.join(observations)} "
-            f"and takes {', '.join(list(inputs)[2:])} for up to {config.max_num_players} player(s)"
+            f"policies give one action, but EnvPool's {name} takes {', '.join(list(inputs)[2:])} for up to "
+            f"{config.max_num_players} player(s)"
         )
-    observation = states[observations[0]]
-    shape = [int(size) for size in observation.shape]
-    if len(shape) != 1 or shape[0] < 1 or np.issubdtype(observation.dtype, np.bool_):
-        given = f"arrays of shape {tuple(shape)}" if shape != [-1] else "single numbers"
-        raise InvalidArgument(f"observations must be a vector of numbers, but EnvPool's {name} gives {given}")
+    observed = [key for key in states if key.startswith("obs")]
+    # Of a single part EnvPool makes no dictionary, whatever its name.
+    seen = {_path(key) if len(observed) > 1 else (): key for key in observed}
+    paths = sorted(seen)
+    parts = [_part(name, path, states[seen[path]]) for path in paths]
+    is_vector = len(seen) == 1 and () in seen and _is_vector(states[seen[()]])
+    layout = None if is_vector else Observations(tuple(parts))
     keys = list(states)
     limit = int(getattr(config, "max_episode_steps", STEP_CAP + 1))
     own_limit = _own_limit(name, limit, task)
     given = task.max_episode_steps or (None if own_limit else task.fallback_steps)
     return Layout(
         task,
-        shape[0],
+        sum(part.size for part in parts),
         _actions(name, next(reversed(inputs.values())), rescale=task.rescale_actions),
-        keys.index(observations[0]),
+        tuple(keys.index(seen[path]) for path in paths),
         keys.index("reward"),
         keys.index("done"),
         given or min(limit, STEP_CAP),
@@ -93,16 +106,53 @@ def pool_layout(task: Task) -> Layout:
         registered()[name][0] == REPLAYABLE_FAMILY,
         own_limit,
         _solved_score(name, config),
+        layout,
     )
+
+
+def _make_spec(name: str, **options: object) -> Any:
+    import envpool
+
+    return cast(Any, envpool).make_spec(name, **options)
+
+
+@lru_cache(maxsize=4)
+def _plain_spec(name: str) -> Any:
+    """Return EnvPool's specification without options; making an engine asks for it twice."""
+    return _make_spec(name)
+
+
+def _path(key: str) -> tuple[str, ...]:
+    """Return where a part of an observation is: ``obs:a.b`` and ``obs:a:b`` are ``observation["a"]["b"]``."""
+    return tuple(part for part in re.split("[:.]", key.removeprefix("obs")) if part)
+
+
+def _is_vector(spec: Any) -> bool:
+    return len(spec.shape) == 1 and int(spec.shape[0]) >= 1 and np.dtype(spec.dtype) != np.bool_
+
+
+def _part(name: str, path: tuple[str, ...], spec: Any) -> ObservationPart:
+    """Return how one array of an observation becomes numbers; `InvalidArgument` for images."""
+    shape, dtype = tuple(int(size) for size in spec.shape), np.dtype(spec.dtype)
+    if shape == (-1,):  # one for each player, and there is one
+        if np.issubdtype(dtype, np.integer) and int(spec.maximum) - int(spec.minimum) < MOST_CHOICES:
+            first, last = int(spec.minimum), int(spec.maximum)
+            return ObservationPart(path, last - first + 1, (last - first + 1,), (first,))
+        shape = ()
+    if min(shape, default=1) < 1 or is_image(shape, dtype):
+        kind = "images" if min(shape, default=1) > 0 else "arrays"
+        raise InvalidArgument(
+            f"observations must be numbers, but EnvPool's {name} gives {kind} of shape {shape}, and clipup has no "
+            "policies for these"
+        )
+    return ObservationPart(path, math.prod(shape))
 
 
 def _own_limit(name: str, limit: int, task: Task) -> bool:
     """Return whether EnvPool limits the episodes of a task; `limit` is that of its configuration."""
     if task.max_episode_steps is None:
         return limit <= STEP_CAP
-    import envpool
-
-    own = cast(Any, envpool).make_spec(name, **task.env_options).config
+    own = _make_spec(name, **task.env_options).config
     return int(getattr(own, "max_episode_steps", STEP_CAP + 1)) <= STEP_CAP
 
 
@@ -121,12 +171,19 @@ def _actions(name: str, spec: Any, *, rescale: bool) -> Actions:
         first, last = int(spec.minimum), int(spec.maximum)
         if last - first < 2**16:
             return Actions.discrete(last - first + 1, start=first, dtype=dtype.name)
+    if np.issubdtype(dtype, np.integer) and len(shape) == 1:
+        first, last = (np.broadcast_to(np.asarray(ends, np.int64), shape) for ends in (spec.minimum, spec.maximum))
+        if int((last - first + 1).sum()) <= MOST_CHOICES:
+            choices = [
+                Actions.discrete(int(high - low) + 1, start=int(low)) for low, high in zip(first, last, strict=True)
+            ]
+            return Actions.of_parts([((place,), choice) for place, choice in enumerate(choices)], dtype=dtype.name)
     if np.issubdtype(dtype, np.floating) and len(shape) == 1:
         low = np.broadcast_to(np.asarray(spec.minimum, dtype=dtype), shape)
         high = np.broadcast_to(np.asarray(spec.maximum, dtype=dtype), shape)
         return Actions.box(low, high, rescale=rescale, dtype=dtype.name)
     raise InvalidArgument(
-        f"actions must be a vector of real numbers or one choice, but EnvPool's {name} takes {dtype} of shape {shape}"
+        f"actions must be a vector of real numbers or of choices, but EnvPool's {name} takes {dtype} of shape {shape}"
     )
 
 
@@ -195,7 +252,7 @@ class BarePool:
     def steps_per_second(self, actor: Actor, parameters: NDArray[np.float32], seconds: float) -> float:
         """Step all environments for about `seconds` and return the speed."""
         pool = self._pool
-        where, ended = pool.layout.observation_index, pool.layout.done_index
+        ended = pool.layout.done_index
         slots, arranged = np.arange(len(parameters), dtype=np.int32), actor.arrange(parameters)
         state = actor.initial_state(len(parameters))
         pool.reset(slots)
@@ -206,7 +263,7 @@ class BarePool:
                 steps += len(slots) - int(
                     np.count_nonzero(states[ended])
                 )  # an environment that ended is reset: no step
-                pool.send(slots, actor.act(arranged, states[where], state))
+                pool.send(slots, actor.act(arranged, pool.layout.observed(states), state))
                 states = pool.receive()
         return steps / elapsed
 

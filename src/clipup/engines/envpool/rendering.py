@@ -20,7 +20,7 @@ import numpy as np
 from clipup.engines.envpool import NAME
 from clipup.engines.envpool.pool import pool_layout, registered
 from clipup.engines.rendering import DEFAULT_RATE, Episode, Step, as_frame, frames_per_second
-from clipup.engines.rollout import check_sizes
+from clipup.engines.rollout import check_observations, check_sizes
 from clipup.engines.seeding import int31, seed_words
 from clipup.engines.task import Task
 from clipup.policies import Policy
@@ -79,6 +79,7 @@ def play(policy: Policy, task: Task, *, seed: int, episode: int) -> Episode:
 
     layout = pool_layout(task)
     check_sizes(policy.network, layout.observation_size, layout.actions.size)
+    check_observations(policy, layout.observations)
     purpose = "home" if layout.replayable else "candidate"
     words = seed_words(seed, purpose, epoch=0, stream="evaluation", indices=np.array([episode]))
     environment = cast(Any, envpool).make(
@@ -100,7 +101,10 @@ def play(policy: Policy, task: Task, *, seed: int, episode: int) -> Episode:
             policy.reset()
             yield Step(as_frame(environment.render()[0]), 0.0)
             for _ in range(layout.step_limit):
-                action = policy(np.asarray(observation).reshape(1, -1))
+                parts = layout.observations
+                action = policy(
+                    np.asarray(observation).reshape(1, -1) if parts is None else parts.flatten_batch(observation)
+                )
                 observation, reward, terminated, truncated, _ = environment.step(action)
                 yield Step(as_frame(environment.render()[0]), float(reward[0]))
                 if terminated[0] or truncated[0]:

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clipup.engines.gymnasium.environment import actions_of, make_ready, observation_size
+from clipup.engines.gymnasium.environment import make_ready
+from clipup.engines.gymnasium.spaces import actions_of, observations_of
 from clipup.engines.task import Task
 from clipup.errors import ClipUpError, EnvironmentFault, one_line
+from clipup.policies import Observations
 
 SEEDS = (11, 12)
 
@@ -63,16 +65,16 @@ def check_environment(task: Task, *, steps: int = 200) -> SeedCheck:
         Length of the episodes.
     """
     with _checked(task) as environment:
-        observation_size(task, environment.observation_space)
+        _, layout = observations_of(task, environment.observation_space)
         actions_of(task, environment.action_space)
         environment.action_space.seed(SEEDS[0])
         taken = [environment.action_space.sample() for _ in range(steps)]
-        first = _episode(environment, SEEDS[0], taken)
-        again = _episode(environment, SEEDS[0], taken)
-        other = _episode(environment, SEEDS[1], taken[::-1])
-        after = _episode(environment, SEEDS[0], taken)
+        first = _episode(environment, layout, SEEDS[0], taken)
+        again = _episode(environment, layout, SEEDS[0], taken)
+        other = _episode(environment, layout, SEEDS[1], taken[::-1])
+        after = _episode(environment, layout, SEEDS[0], taken)
     with _checked(task) as environment:
-        fresh = _episode(environment, SEEDS[0], taken)
+        fresh = _episode(environment, layout, SEEDS[0], taken)
     # Two new environments differ: the seed does not decide all. Only later episodes differ: something is carried on.
     problems: list[str] = []
     if not _same(first[:1], fresh[:1]):
@@ -100,13 +102,17 @@ def _checked(task: Task) -> Generator[Any]:
             environment.close()
 
 
-def _episode(environment: Any, seed: int, actions: list[Any]) -> Trajectory:
+def _episode(environment: Any, layout: Observations | None, seed: int, actions: list[Any]) -> Trajectory:
     """Return the observations of an episode, each with its reward appended."""
+
+    def vector(observation: Any) -> NDArray[np.float64]:
+        return np.asarray(observation, np.float64) if layout is None else layout.flatten(observation)
+
     observation, _ = environment.reset(seed=seed)
-    trace: Trajectory = [np.append(np.asarray(observation, np.float64), 0.0)]
+    trace: Trajectory = [np.append(vector(observation), 0.0)]
     for action in actions:
         observation, reward, terminated, truncated, _ = environment.step(action)
-        trace.append(np.append(np.asarray(observation, np.float64), float(reward)))
+        trace.append(np.append(vector(observation), float(reward)))
         if terminated or truncated:
             break
     return trace

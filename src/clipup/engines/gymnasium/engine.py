@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from clipup.engines.accumulator import Accumulator
 from clipup.engines.gymnasium import NAME
 from clipup.engines.gymnasium.environment import (
-    actions_of,
     has_own_limit,
     make_ready,
-    observation_size,
+    named_maker,
     own_step_limit,
     solved_score,
 )
+from clipup.engines.gymnasium.spaces import action_maker, actions_of, observations_of
 from clipup.engines.inspection import LONGEST, SEEDS, STEPS, Inspection, compared, endless
 from clipup.engines.outcomes import Failure, Outcomes
 from clipup.engines.protocol import Engine, EngineDescription, library_version
@@ -45,18 +45,21 @@ class GymnasiumEngine(Engine):
         self.task = task
         self._environment: Any = make_ready(task)
         try:
-            size = observation_size(task, self._environment.observation_space)
-            actions = actions_of(task, self._environment.action_space)
-            own = has_own_limit(task.env) if isinstance(task.env, str) else _limit_inside(self._environment) is not None
-            self.description = EngineDescription(
-                NAME, library_version("gymnasium"), reason, size, actions, own, solved_score(self._environment)
-            )
+            size, layout = observations_of(task, self._environment.observation_space)
+            space = self._environment.action_space
+            actions = actions_of(task, space)
+            by_id = isinstance(task.env, str) and named_maker(task.env) is None
+            own = has_own_limit(str(task.env)) if by_id else _limit_inside(self._environment) is not None
+            version, solved = library_version("gymnasium"), solved_score(self._environment)
+            self.description = EngineDescription(NAME, version, reason, size, actions, own, solved, layout)
             if task.reward_terms is not None:
                 _check_terms(task, task.reward_terms)
         except BaseException:
             self.close()
             raise
         self._shape = (self.observation_size,)
+        self._layout = layout
+        self._make_action = action_maker(space, actions)
         self._limit = task.max_episode_steps or own_step_limit(self._environment)
         if self._limit is None and not own:
             self._limit = task.fallback_steps
@@ -72,8 +75,7 @@ class GymnasiumEngine(Engine):
         if self._environment is None:
             self._environment = make_ready(self.task)
         environment = self._environment
-        still = self.actions.apply(np.zeros((1, self.actions.size), np.float32))[0]
-        action = int(cast(int, still)) if self.actions.kind == "discrete" else still
+        action = self._make_action(self.actions.apply(np.zeros((1, self.actions.size), np.float32))[0])
         try:
             *starts, again = [self._start(environment, action, seed) for seed in (*SEEDS, SEEDS[0])]
             ended = self._limit is not None or _ends(environment, action)
@@ -147,14 +149,14 @@ class GymnasiumEngine(Engine):
     ) -> None:
         if self._environment is None:
             self._environment = make_ready(self.task)
-        discrete, arranged = self.actions.kind == "discrete", actor.arrange(parameters)
+        make, arranged = self._make_action, actor.arrange(parameters)
         state = actor.initial_state(1)
 
         def act(observation: NDArray[Any]) -> Any:
             actions, broken = actor.act_without_nan(arranged, observation[np.newaxis], state)
             if broken is not None:
                 return None
-            return int(actions[0]) if discrete else actions[0]
+            return make(actions[0])
 
         observer = _Observer(self.observation_size) if accumulator.moments is not None else None
         accumulator.totals[row] = 0.0
@@ -203,6 +205,8 @@ class GymnasiumEngine(Engine):
                 accumulator.scored[row] += scored
 
     def _vector(self, observation: Any) -> NDArray[Any]:
+        if self._layout is not None:
+            return self._layout.flatten(observation)
         vector = np.asarray(observation)
         if vector.shape != self._shape:
             raise EnvironmentFault(

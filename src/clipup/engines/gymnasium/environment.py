@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from clipup.engines.gymnasium.bullet import quicken
 from clipup.engines.gymnasium.quiet_output import quiet_output
+from clipup.engines.gymnasium.spaces import action_maker, actions_of, observations_of
 from clipup.engines.seeding import int31, seed_words
-from clipup.engines.task import OwnTask, Task
+from clipup.engines.task import EnvironmentMaker, OwnTask, Task
 from clipup.errors import EnvironmentFault, InvalidArgument, MissingDependency, UnknownEnvironment, one_line
 from clipup.policies.act import Actor
-from clipup.policies.actions import Actions
 
 
 def make_ready(task: Task) -> Any:
@@ -44,22 +44,50 @@ def make_environment(task: Task) -> Any:
         import gymnasium
     except ImportError as error:
         raise MissingDependency.of("gymnasium", extra="train") from error
-    if isinstance(task.env, str):
-        return _make_by_id(task, task.env)
     if isinstance(task.env, OwnTask):
         raise InvalidArgument(f"{task.label} is a task of the compiled engine, not an environment of Gymnasium")
+    maker = named_maker(task.env) if isinstance(task.env, str) else task.env
+    if maker is None:
+        return _wrapped(_make_by_id(task, str(task.env)), task)
     try:
-        environment = cast(Any, task.env(**task.env_options))
+        environment = cast(Any, maker(**task.env_options))
     except Exception as error:
         raise _failed(task, error) from error
     if not isinstance(cast(object, environment), gymnasium.Env):
         kind = type(environment).__qualname__
         raise InvalidArgument(f"{task.label} must return a gymnasium.Env, got {kind}; derive it from that class")
+    environment = _wrapped(environment, task)
     limit = task.max_episode_steps
     if limit is None and own_step_limit(environment) is None:
         limit = task.fallback_steps
     if limit is not None:
         environment = gymnasium.wrappers.TimeLimit(environment, limit)
+    return environment
+
+
+def named_maker(name: str) -> EnvironmentMaker | None:
+    """Return the class or function that ``module:name`` is, or None for the id of an environment."""
+    module, _, own = name.rpartition(":")
+    if not module or not own.isidentifier():
+        return None
+    import gymnasium
+
+    try:
+        found = cast(object, getattr(importlib.import_module(module), own, None))
+    except Exception:
+        return None  # making it by its id says what is wrong
+    return found if callable(found) and own not in cast(Any, gymnasium).registry else None
+
+
+def _wrapped(environment: Any, task: Task) -> Any:
+    """Return the environment in its wrappers."""
+    try:
+        for wrapper in task.wrappers:
+            environment = wrapper.wrap(environment)
+    except BaseException:
+        with contextlib.suppress(Exception):
+            environment.close()
+        raise
     return environment
 
 
@@ -103,31 +131,6 @@ def _failed(task: Task, error: Exception) -> EnvironmentFault | InvalidArgument:
     return EnvironmentFault(f"making {task.label} failed: {one_line(error)}")
 
 
-def observation_size(task: Task, space: Any) -> int:
-    """Return the length of an observation; `InvalidArgument` unless the space is a vector of numbers."""
-    from gymnasium.spaces import Box
-
-    if isinstance(space, Box) and len(space.shape) == 1 and space.shape[0] >= 1:
-        return int(space.shape[0])
-    raise InvalidArgument(
-        f"observations must be a vector of numbers (a Box of one dimension), but {task.label} gives {space}; "
-        "wrap it (gymnasium.wrappers.FlattenObservation) and pass a callable"
-    )
-
-
-def actions_of(task: Task, space: Any) -> Actions:
-    """Return how outputs become actions of `space`; `InvalidArgument` where they cannot."""
-    from gymnasium.spaces import Box, Discrete
-
-    fields: Any = space  # Gymnasium leaves the types of these open
-    if isinstance(space, Discrete):
-        return Actions.discrete(int(fields.n), start=int(fields.start))
-    if isinstance(space, Box) and np.issubdtype(fields.dtype, np.floating) and len(space.shape) >= 1:
-        low, high = np.asarray(fields.low), np.asarray(fields.high)
-        return Actions.box(low, high, rescale=task.rescale_actions, dtype=np.dtype(fields.dtype).name)
-    raise InvalidArgument(f"actions must be a Box of real numbers or Discrete, but {task.label} takes {space}")
-
-
 def has_own_limit(name: str) -> bool:
     """Return whether Gymnasium's registry limits the episodes of an environment; its module is imported.
 
@@ -160,7 +163,9 @@ class BareEnvironment:
     def __init__(self, task: Task, *, count: int) -> None:
         self._label = task.label
         self._environment = make_ready(task)
-        self._discrete = actions_of(task, self._environment.action_space).kind == "discrete"
+        space = self._environment.action_space
+        self._action = action_maker(space, actions_of(task, space))
+        _, self._observations = observations_of(task, self._environment.observation_space)
         words = seed_words(0, "candidate", epoch=0, stream="evaluation", indices=np.arange(count))
         self._seeds = int31(words)
 
@@ -175,8 +180,10 @@ class BareEnvironment:
                     row = (row + 1) % len(parameters)
                     observation, _ = self._environment.reset(seed=self._seeds[row])
                     state[:] = 0.0
-                action = actor.act(arranged[row : row + 1], np.asarray(observation)[np.newaxis], state)[0]
-                result = self._environment.step(int(action) if self._discrete else action)
+                layout = self._observations
+                vector = np.asarray(observation) if layout is None else layout.flatten(observation)
+                action = actor.act(arranged[row : row + 1], vector[np.newaxis], state)[0]
+                result = self._environment.step(self._action(action))
                 observation, _, terminated, truncated, _ = result
                 ended = terminated or truncated
                 steps += 1

@@ -6,14 +6,15 @@ import contextlib
 import dataclasses
 import warnings
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from clipup.engines.gymnasium import NAME
-from clipup.engines.gymnasium.environment import actions_of, make_ready, observation_size
+from clipup.engines.gymnasium.environment import make_ready
+from clipup.engines.gymnasium.spaces import action_maker, actions_of, observations_of
 from clipup.engines.rendering import DEFAULT_RATE, Episode, Step, as_frame, frames_per_second
-from clipup.engines.rollout import check_sizes
+from clipup.engines.rollout import check_observations, check_sizes
 from clipup.engines.seeding import seed_words, uint32
 from clipup.engines.task import Task
 from clipup.errors import EnvironmentFault, InvalidArgument, one_line
@@ -25,13 +26,20 @@ def play(policy: Policy, task: Task, *, seed: int, episode: int) -> Episode:
     visible = dataclasses.replace(task, env_options={**task.env_options, "render_mode": "rgb_array"})
     environment = _make_visible(task, visible)
     try:
-        size = observation_size(task, environment.observation_space)
-        check_sizes(policy.network, size, actions_of(task, environment.action_space).size)
+        size, layout = observations_of(task, environment.observation_space)
+        actions = actions_of(task, environment.action_space)
+        check_sizes(policy.network, size, actions.size)
+        check_observations(policy, layout)
     except BaseException:
         environment.close()
         raise
     words = seed_words(seed, "candidate", epoch=0, stream="evaluation", indices=np.array([episode]))
     start = uint32(words)[0]
+    make = action_maker(environment.action_space, actions)
+
+    def act(observation: object) -> object:
+        vector = np.asarray(observation).reshape(-1) if layout is None else layout.flatten(observation)
+        return make(policy(vector))
 
     def steps() -> Iterator[Step]:
         try:
@@ -39,7 +47,7 @@ def play(policy: Policy, task: Task, *, seed: int, episode: int) -> Episode:
             observation, _ = environment.reset(seed=start)
             yield Step(as_frame(environment.render()), 0.0)
             while True:
-                observation, reward, terminated, truncated, _ = environment.step(_action(policy, observation))
+                observation, reward, terminated, truncated, _ = environment.step(act(observation))
                 yield Step(as_frame(environment.render()), float(reward))
                 if terminated or truncated:
                     return
@@ -67,8 +75,3 @@ def _invisible(task: Task, reason: str) -> EnvironmentFault:
     return EnvironmentFault(
         f"{task.label} cannot be rendered: {reason}; its render() must return a picture for render_mode='rgb_array'"
     )
-
-
-def _action(policy: Policy, observation: object) -> object:
-    action = policy(np.asarray(observation).reshape(-1))
-    return int(cast(int, action)) if policy.actions.kind == "discrete" else action

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import cast
 
 from clipup.decoding import decode_toml
@@ -20,6 +21,7 @@ class Preset:
     values: dict[str, object]
 
 
+@cache
 def presets() -> dict[str, Preset]:
     """Every preset by its name."""
     found: dict[str, Preset] = {}

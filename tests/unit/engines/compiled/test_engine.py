@@ -14,7 +14,8 @@ import pytest
 
 from clipup.engines.compiled import tasks
 from clipup.engines.compiled.engine import CompiledEngine
-from clipup.engines.gymnasium.environment import actions_of, make_ready
+from clipup.engines.gymnasium.environment import make_ready
+from clipup.engines.gymnasium.spaces import actions_of
 from clipup.engines.rollout import Rollout
 from clipup.engines.seeding import seed_indices, seed_words, uint32
 from clipup.engines.task import Task

@@ -84,7 +84,7 @@ def run(
 ) -> tuple[Accumulator, ScriptedPool]:
     task = Task("CartPole-v1", episodes=EPISODES)
     fields: dict[str, Any] = {"step_limit": 100, "endless": False, "replayable": True, **layout}
-    pool = ScriptedPool(Layout(task, SIZE, ACTIONS, 0, 1, 2, **fields), dict(episodes or {}))
+    pool = ScriptedPool(Layout(task, SIZE, ACTIONS, (0,), 1, 2, **fields), dict(episodes or {}))
     accumulator = Accumulator(len(parameters), SIZE, collect_moments=True)
     slots, rows = np.arange(LANES, dtype=np.int32), np.arange(LANES)
     actor = Actor(NETWORK, None, ACTIONS)

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import gymnasium
+import numpy as np
 import pytest
 
 from clipup.engines import Task, check_environment
@@ -44,8 +46,21 @@ def test_an_environment_that_fails_is_a_fault(line: Maker) -> None:
         check_environment(Task(line, {"behaviour": "four values"}))
     with pytest.raises(UnknownEnvironment):
         check_environment(Task("Nonsense-v0"))
-    with pytest.raises(InvalidArgument, match="vector of numbers"):
-        check_environment(Task("gymnasium:Blackjack-v1"))
+    with pytest.raises(InvalidArgument, match="three is an image"):
+        check_environment(Task(_Pictures))
+
+
+class _Pictures(gymnasium.Env[object, int]):
+    def __init__(self) -> None:
+        self.observation_space = gymnasium.spaces.Dict({"three": gymnasium.spaces.Box(0, 255, (64, 64, 3), np.uint8)})
+        self.action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, **options: object) -> tuple[object, dict[str, object]]:
+        return self.observation_space.sample(), {}
+
+
+def test_observations_and_actions_of_parts_are_checked() -> None:
+    assert check_environment(Task("gymnasium:Blackjack-v1")).ok
 
 
 def test_one_that_fails_only_later_is_a_fault_too(line: Maker) -> None:

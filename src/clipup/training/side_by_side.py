@@ -3,31 +3,33 @@
 A result does not depend on what else runs, on the number of threads, or on the order. So runs may share the machine in
 any way. Runs are on disk however this ends (Ctrl-C, the budget, a power cut), and the next call continues them.
 
-This module is also the program of those processes: ``python -m clipup.reproduction.schedule DIRECTORY``. It reads the
-configuration as TOML from standard input, up to a line ``END``. Standard input stays open while the parent lives. When
-it closes, the parent is gone, and the run stops with everything saved. Exit codes: 0 finished, 130 or 143 interrupted
-and saved, 2 failed with one line on standard error.
+This module is also the program of those processes: ``python -m clipup.training.side_by_side DIRECTORY``. It reads from
+standard input one line of JSON (how to run), then the configuration as TOML, up to a line ``END``. Standard input
+stays open while the parent lives. When it closes, the parent is gone, and the run stops with everything saved. Exit
+codes: 0 finished, 130 or 143 interrupted and saved, 2 failed with one line on standard error.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
-from clipup.decoding import decode_toml
+from clipup.decoding import WORDS, decode_object, decode_toml
 from clipup.errors import ClipUpError, FileFault, InvalidArgument
 from clipup.files import Directory, make_directories, read_below
 from clipup.processors import available_threads
-from clipup.reproduction.planned_runs import PlannedRun
 from clipup.runs.config import RunConfig
+from clipup.runs.records import read_clock, read_records
 from clipup.runs.resolve import make_config
 from clipup.runs.rundir import RunDirectory
 from clipup.runs.toml import format_config
@@ -44,14 +46,48 @@ FAILURES_TO_STOP = 3
 
 
 @dataclass(frozen=True)
+class SideRun:
+    """One of the runs to make."""
+
+    label: str
+    """Its name in messages."""
+    directory: RunDirectory
+    config: RunConfig
+    finished: Callable[[], bool]
+    """Whether there is nothing left to do for it."""
+    typed: Collection[str] | None = None
+    """The settings that are a person's own words; None for all."""
+
+    def generations_done(self) -> int:
+        """Complete generations on disk, at most those of the configuration."""
+        records = read_records(self.directory.records_path)
+        made = records[-1].generation if records else 0
+        return made if self.config.generations is None else min(made, self.config.generations)
+
+    def share_done(self) -> float:
+        """How much of the run is made, by the limit that it is nearest to: from 0 to 1."""
+        config, records = self.config, read_records(self.directory.records_path)
+        if not records:
+            return 0.0
+        clock = read_clock(self.directory.clock_path) if config.time_limit is not None else []
+        shares = [
+            records[-1].generation / config.generations if config.generations else 0.0,
+            records[-1].total_interactions / config.total_interactions if config.total_interactions else 0.0,
+            clock[-1].seconds / config.time_limit if clock and config.time_limit else 0.0,
+        ]
+        return min(1.0, max(shares))
+
+
+@dataclass(frozen=True)
 class ScheduleProgress:
-    """How far a reproduction is."""
+    """How far the runs are."""
 
     finished: int
     total: int
     generations: int
     """Made so far, summed over all runs."""
-    generations_wanted: int
+    generations_wanted: int | None
+    """Summed over all runs; None where the number of generations is not limited."""
     seconds: float
     """Since this call started."""
     remaining: float | None
@@ -68,40 +104,47 @@ class ScheduleEnd:
     reason: str
     """``complete``, ``budget``, ``interrupted``, ``failed``, or ``busy``: another process works on the rest."""
     failures: tuple[str, ...]
+    exit_code: int = 0
+    """That of the signal, where one ended it."""
 
 
 @dataclass
 class _RunProcess:
-    run: PlannedRun
+    run: SideRun
     process: subprocess.Popen[bytes]
     errors: Path
 
 
 class Schedule:
-    """The runs of a reproduction, and the processes that work on them."""
+    """Runs, and the processes that work on them."""
 
     def __init__(
         self,
-        runs: Sequence[PlannedRun],
-        out: Path,
+        runs: Sequence[SideRun],
         *,
         jobs: int | None = None,
         budget: float | None = None,
         watch: Callable[[ScheduleProgress], None] | None = None,
         watch_seconds: float = 1.0,
     ) -> None:
-        """Schedule `runs` under `out`: `jobs` at a time (default: one per core), for at most `budget` seconds."""
+        """Schedule `runs`: `jobs` at a time, for at most `budget` seconds.
+
+        By default there is one run per core, or fewer where the configurations ask for several workers each. Runs that
+        say nothing of workers share the cores.
+        """
         if jobs is not None and jobs < 1:
             raise InvalidArgument(f"jobs must be at least 1, got {jobs}")
         if budget is not None and not budget > 0:
             raise InvalidArgument(f"budget must be above 0, got {budget}")
-        self._runs, self._out = tuple(runs), out
-        self._done = {run.name: run.generations_done(out) for run in runs}
-        self._waiting = [run for run in runs if not run.is_finished(out)]
+        self._runs = tuple(runs)
+        self._waiting = [run for run in runs if not run.finished()]
         self._finished = len(self._runs) - len(self._waiting)
+        self._done = {run.label: (run.generations_done(), run.share_done()) for run in runs}
         cores = available_threads()
         if jobs is None:  # one run keeps a cluster busy; its cores are not counted here
-            jobs = 1 if any(run.config.cluster is not None for run in runs) else cores
+            on_cluster = any(run.config.cluster is not None for run in runs)
+            widest = max((run.config.workers or 1 for run in runs), default=1)
+            jobs = 1 if on_cluster else max(1, cores // widest)
         self._jobs = min(jobs, max(1, len(self._waiting)))
         self._threads = max(1, cores // self._jobs)
         self._budget = budget
@@ -111,11 +154,11 @@ class Schedule:
         self._failed_in_a_row = 0
         self._busy = False
         self._started = time.monotonic()
-        self._before = sum(self._done.values())
+        self._before = sum(share for _, share in self._done.values())
 
     def run(self) -> ScheduleEnd:
-        """Work until all runs are finished, the budget is spent, or Ctrl-C. Leave no process behind."""
-        reason = "complete"
+        """Work until all runs are finished, the budget is spent, or a signal comes. Leave no process behind."""
+        reason, exit_code = "complete", 0
         watched = self._started
         try:
             while self._processes or self._may_begin():
@@ -124,7 +167,7 @@ class Schedule:
                     break
                 while len(self._processes) < self._jobs and self._may_begin():
                     run = self._waiting.pop(0)
-                    if run.directory(self._out).is_busy():
+                    if run.directory.is_busy():
                         self._busy = True
                     else:
                         self._begin(run)
@@ -133,41 +176,53 @@ class Schedule:
                 if self._watch is not None and time.monotonic() - watched >= self._watch_seconds:
                     watched = time.monotonic()
                     self._watch(self.progress())
-        except KeyboardInterrupt:
-            reason = "interrupted"
+        except KeyboardInterrupt as interrupt:
+            reason, exit_code = "interrupted", int(getattr(interrupt, "exit_code", 130))
         finally:
             self._stop()
         if reason == "complete" and (self._failures or self._busy):
             reason = "failed" if self._failures else "busy"
-        return ScheduleEnd(self._finished, len(self._runs), reason, tuple(self._failures))
+        return ScheduleEnd(self._finished, len(self._runs), reason, tuple(self._failures), exit_code)
 
     def progress(self) -> ScheduleProgress:
         """How far it is, and how long the rest will take at this pace."""
         for entry in self._processes:
-            self._done[entry.run.name] = entry.run.generations_done(self._out)
-        done = sum(self._done.values())
-        wanted = sum(run.wanted for run in self._runs)
+            self._count(entry.run)
+        done = sum(share for _, share in self._done.values())
+        limits = [run.config.generations for run in self._runs]
         seconds = time.monotonic() - self._started
         made = done - self._before
-        remaining = seconds * (wanted - done) / made if made else None
-        names = tuple(f"{entry.run.group} seed {entry.run.seed}" for entry in self._processes)
-        return ScheduleProgress(self._finished, len(self._runs), done, wanted, seconds, remaining, names)
+        return ScheduleProgress(
+            finished=self._finished,
+            total=len(self._runs),
+            generations=sum(generations for generations, _ in self._done.values()),
+            generations_wanted=None if None in limits else sum(limit or 0 for limit in limits),
+            seconds=seconds,
+            remaining=seconds * (len(self._runs) - done) / made if made > 0 else None,
+            running=tuple(entry.run.label for entry in self._processes),
+        )
 
     def _may_begin(self) -> bool:
         return bool(self._waiting) and self._failed_in_a_row < FAILURES_TO_STOP
 
-    def _begin(self, run: PlannedRun) -> None:
-        path = run.directory(self._out).path
+    def _begin(self, run: SideRun) -> None:
+        path = run.directory.path
         make_directories(path.parent)
-        errors = path.parent / f"{run.name}.log"
-        # On a cluster, no number of workers means all of them.
-        config = run.config if run.config.cluster is not None else replace(run.config, workers=self._threads)
+        errors = path.parent / f"{path.name}.log"
+        # Where the configuration says something, that holds. On a cluster, no number of workers means all of them.
+        says = run.config.workers is not None or run.config.cluster is not None
+        how = {
+            "workers": None if says else self._threads,
+            "typed": None if run.typed is None else sorted(run.typed),
+            # A module that the user named may be found only where this process looks.
+            "path": [place for place in sys.path if place],
+        }
         with Directory(errors.parent) as directory:
             directory.remove(errors.name)
             log = directory.create(errors.name)
         with log:
             process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "clipup.reproduction.schedule", str(path)],
+                [sys.executable, "-P", "-m", "clipup.training.side_by_side", str(path)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
@@ -175,8 +230,11 @@ class Schedule:
         self._processes.append(_RunProcess(run, process, errors))
         if process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):  # its exit code says more
-                process.stdin.write(f"{format_config(config)}\n{END}\n".encode())
+                process.stdin.write(f"{json.dumps(how)}\n{format_config(run.config)}\n{END}\n".encode())
                 process.stdin.flush()
+
+    def _count(self, run: SideRun) -> None:
+        self._done[run.label] = (run.generations_done(), run.share_done())
 
     def _reap(self) -> None:
         for entry in [entry for entry in self._processes if entry.process.poll() is not None]:
@@ -184,15 +242,16 @@ class Schedule:
             if entry.process.stdin is not None:
                 with contextlib.suppress(BrokenPipeError):
                     entry.process.stdin.close()
-            self._done[entry.run.name] = entry.run.generations_done(self._out)
-            if entry.run.is_finished(self._out):
+            self._count(entry.run)
+            if entry.run.finished():
                 self._finished += 1
                 self._failed_in_a_row = 0
+                self._done[entry.run.label] = (self._done[entry.run.label][0], 1.0)
                 with Directory(entry.errors.parent) as directory:
                     directory.remove(entry.errors.name)
             elif entry.process.returncode not in INTERRUPTED:
                 self._failed_in_a_row += 1
-                self._failures.append(f"{entry.run.group} seed {entry.run.seed}: {_last_line(entry)}")
+                self._failures.append(f"{entry.run.label}: {_last_line(entry)}")
 
     def _stop(self) -> None:
         for entry in self._processes:
@@ -223,14 +282,17 @@ def read_config(lines: list[str]) -> RunConfig:
 
 def main() -> int:
     """Run until finished, told to stop, or the parent is gone."""
+    how = decode_object(sys.stdin.readline(), "how to run", WORDS)
     lines: list[str] = []
     for line in sys.stdin:
         if line.strip() == END:
             break
         lines.append(line)
     threading.Thread(target=_stop_without_parent, daemon=True).start()
+    sys.path += [place for place in cast("list[str]", how["path"]) if place not in sys.path]
+    workers, typed = cast("int | None", how["workers"]), cast("list[str] | None", how["typed"])
     try:
-        advance(read_config(lines), RunDirectory(Path(sys.argv[1])))
+        advance(read_config(lines), RunDirectory(Path(sys.argv[1])), workers=workers, typed=typed)
     except RunInterrupted as interrupted:
         return interrupted.exit_code
     except KeyboardInterrupt:

@@ -1,0 +1,144 @@
+"""Train policies for the zoo, score them, and write the catalog.
+
+    python benchmarks/zoo.py NAME [NAME ...] [--runs DIR] [--workers N]
+
+PLANS has what each training is given. A run that is in DIR already goes on, or is taken as it is if it has finished.
+So the command can be stopped and called again. The policy is the best evaluated one of the run. It is scored over 100
+fresh episodes, whose seeds no training and no evaluation of a run ever uses. Without a name, the plans are listed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import clipup
+from clipup.export.policy import BEST_POLICY, POLICY, read_policy
+from clipup.zoo.catalog import FOLDER, catalog
+
+EPISODES = 100
+CATALOG = FOLDER / "catalog.json"
+SOURCE = "https://github.com/DLR-RM/rl-baselines3-zoo/blob/0088472b8cb622732bdbc4aa3d0d0abde86c67ed/benchmark.md"
+"""One trained agent for each method and task: deterministic, one run each, older versions of MuJoCo's tasks."""
+PUBLISHED: dict[str, dict[str, str]] = {
+    "Acrobot-v1": {"ARS": "-82.9 (0.5 M)", "PPO": "-73.5 (1 M)"},
+    "CartPole-v1": {"ARS": "500 (0.05 M)", "PPO": "500 (0.1 M)"},
+    "HalfCheetah-v5": {"ARS": "4815 (v3, 12 M)", "PPO": "5819 (v3, 1 M)", "SAC": "9535 (v3, 1 M)"},
+    "Hopper-v5": {"ARS": "3344 (v3, 7 M)", "PPO": "2410 (v3, 1 M)", "SAC": "2326 (v3, 1 M)"},
+    "Humanoid-v4": {"SAC": "6232 (v3, 2 M)"},
+    "LunarLanderContinuous-v3": {"ARS": "168 (v2, 2 M)", "PPO": "270.9 (v2, 1 M)", "SAC": "260.4 (v2, 0.5 M)"},
+    "MountainCarContinuous-v0": {"ARS": "96.7 (0.5 M)", "PPO": "88.3 (0.02 M)", "SAC": "94.7 (0.05 M)"},
+    "Pendulum-v1": {"ARS": "-212.5 (2 M)", "PPO": "-172.2 (0.1 M)", "SAC": "-157.0 (0.02 M)"},
+    "Swimmer-v5": {"ARS": "355.3 (v3, 2 M)", "PPO": "281.6 (v3, 1 M)", "SAC": "345.6 (v3, 1 M)"},
+    "Walker2d-v5": {"ARS": "2994 (v3, 75 M)", "PPO": "3479 (v3, 1 M)", "SAC": "3863 (v3, 1 M)"},
+}
+"""Scores of other methods, with the version of the task where it is another, and the training's interactions."""
+PLANS: dict[str, dict[str, Any]] = {
+    "Acrobot-v1": {"env": "Acrobot-v1", "policy": "linear", "population": 40, "generations": 100},
+    "CartPole-v1": {"env": "CartPole-v1", "policy": "linear"},
+    "MountainCarContinuous-v0": {
+        "env": "MountainCarContinuous-v0",
+        "policy": "linear",
+        "max_speed": 1.0,
+        "population": 100,
+        "generations": 100,
+    },
+    "Pendulum-v1": {
+        "env": "Pendulum-v1",
+        "policy": "mlp:16",
+        "max_speed": 0.15,
+        "population": 200,
+        "generations": 500,
+        "normalize": True,
+    },
+    "LunarLanderContinuous-v3": {"env": "LunarLanderContinuous-v3"},
+    "InvertedPendulum-v5": {"env": "InvertedPendulum-v5", "policy": "linear", "population": 40, "generations": 100},
+    "InvertedDoublePendulum-v5": {
+        "env": "InvertedDoublePendulum-v5",
+        "policy": "linear-bias",
+        "population": 100,
+        "generations": 200,
+    },
+    "Reacher-v5": {"env": "Reacher-v5", "policy": "mlp:16", "population": 200, "generations": 300},
+    "Swimmer-v5": {"env": "Swimmer-v5", "policy": "linear-bias", "population": 40, "generations": 200},
+    "Hopper-v5": {
+        "env": "Hopper-v5",
+        "policy": "linear-bias",
+        "reward_offset": -1.0,
+        "population": 100,
+        "generations": 300,
+    },
+    "HalfCheetah-v5": {"env": "HalfCheetah-v5", "policy": "linear-bias", "population": 60, "generations": 300},
+    "Walker2d-v5": {"env": "Walker2d-v5"},
+}
+for _plan in PLANS.values():
+    _plan.setdefault("seed", 1)
+
+
+def train(name: str, runs: Path, workers: int | None) -> Path:
+    """Train what is left of a run; return its directory."""
+    run, status = runs / name, runs / name / "status.json"
+    if not status.exists():
+        clipup.train(run=run, workers=workers, **PLANS[name])
+    elif json.loads(status.read_text())["state"] != "finished":
+        clipup.resume(run, workers=workers)
+    return run
+
+
+def add(name: str, run: Path) -> dict[str, Any]:
+    """Score the run's best policy, copy it into the package, and return its entry of the catalog."""
+    path = next(run / file for file in (BEST_POLICY, POLICY) if (run / file).exists())
+    found = clipup.evaluate(path, episodes=EPISODES, seed=1)
+    task = read_policy(path)[1]
+    seconds = json.loads((run / "clock.jsonl").read_text().splitlines()[-1])["seconds"]
+    target = FOLDER / "policies" / f"{name}.safetensors"
+    target.parent.mkdir(exist_ok=True)
+    shutil.copyfile(path, target)
+    return {
+        "settings": PLANS[name],
+        "score": round(found.summary.mean, 3),
+        "standard_error": round(found.summary.standard_error, 3),
+        "episodes": EPISODES,
+        "interactions": task.total_interactions,
+        "seconds": round(seconds, 1),
+        "published": PUBLISHED.get(name, {}),
+    }
+
+
+def table() -> list[str]:
+    """Return the lines of the table in docs/zoo.md."""
+    methods = ("ARS", "PPO", "SAC")
+    lines = [f"| name | policy | score | interactions | seconds | {' | '.join(methods)} |", "|---" * (5 + 3) + "|"]
+    for entry in catalog():
+        policy = read_policy(entry.path)[0].network.describe()
+        cells = [entry.name, f"`{policy}`", f"{entry.score:.1f} ± {entry.standard_error:.1f}"]
+        cells += [f"{entry.interactions / 1e6:.2f} M", f"{entry.seconds:.0f}"]
+        lines.append("| " + " | ".join([*cells, *(entry.published.get(name, "") for name in methods)]) + " |")
+    return lines
+
+
+def main() -> None:
+    """Train, score and store what was named."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", choices=[[], *PLANS], metavar="NAME")
+    parser.add_argument("--runs", type=Path, default=Path("runs/zoo"))
+    parser.add_argument("--workers", type=int)
+    parser.add_argument("--table", action="store_true", help="print the table of docs/zoo.md")
+    arguments = parser.parse_args()
+    for name in arguments.names or ():
+        entry = add(name, train(name, arguments.runs, arguments.workers))
+        entries = json.loads(CATALOG.read_text()) if CATALOG.exists() else {}
+        entries[name] = entry
+        CATALOG.write_text(json.dumps(dict(sorted(entries.items())), indent=1) + "\n")
+        print(name, json.dumps(entry), flush=True)
+    if arguments.table:
+        print("\n".join(table()))
+    elif not arguments.names:
+        print("\n".join(PLANS))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""``clipup zoo``."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from pathlib import Path
+
+from clipup.cli.arguments import add_output_flags, seed_number, whole_number
+from clipup.cli.output import print_json, say, table
+from clipup.errors import InvalidArgument
+from clipup.zoo import Trained, catalog, trained_on
+
+DESCRIPTION = """List trained policies that come with clipup, play one, or repeat its training.
+
+A score is the mean over 100 fresh episodes of the environment's own reward, with its standard error."""
+EXAMPLES = """examples:
+  clipup zoo
+  clipup zoo play CartPole-v1
+  clipup zoo play Walker2d-v5 -o walker.mp4
+  clipup zoo train Pendulum-v1 --run runs/pendulum"""
+
+ACTIONS = ("list", "play", "train")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.usage = "clipup zoo [play|train NAME] [flags]"
+    parser.add_argument("action", nargs="?", default="list", metavar="ACTION", help="play or train (default: list)")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="a policy of the list")
+    play = parser.add_argument_group("play")
+    play.add_argument("--episodes", type=whole_number, metavar="N", help="how many (default: 16, or 1 in a video)")
+    play.add_argument("--seed", type=seed_number, default=0, metavar="N", help="fixes the episodes (default: 0)")
+    play.add_argument("-o", "--output", metavar="FILE", help="record video.mp4 or video.gif instead of evaluating")
+    train = parser.add_argument_group("train")
+    train.add_argument("--run", metavar="DIR", help="run directory (default: runs/ENV-1, or the next free number)")
+    add_output_flags(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """List, play or train."""
+    if arguments.action not in ACTIONS:
+        raise InvalidArgument(f"expected play or train, got {arguments.action!r} (see: clipup zoo --help)")
+    if arguments.action == "list":
+        return _list(json_output=arguments.json)
+    if arguments.name is None:
+        raise InvalidArgument(f"clipup zoo {arguments.action} needs the name of a policy (see: clipup zoo)")
+    entry = trained_on(arguments.name)
+    return _train(entry, arguments) if arguments.action == "train" else _play(entry, arguments)
+
+
+def _list(*, json_output: bool) -> int:
+    if json_output:
+        print_json({entry.name: dataclasses.asdict(entry) for entry in catalog()})
+        return 0
+    rows = [
+        [
+            entry.name,
+            str(entry.settings.get("policy", "linear-bias")),
+            f"{entry.score:.1f} ± {entry.standard_error:.1f}",
+            f"{entry.interactions / 1e6:.2f} million",
+            f"{entry.seconds / 60:.1f} min",
+        ]
+        for entry in catalog()
+    ]
+    say(table(["name", "policy", "score", "interactions", "training"], rows))
+    return 0
+
+
+def _play(entry: Trained, arguments: argparse.Namespace) -> int:
+    from clipup.cli import evaluate, record
+
+    command = evaluate if arguments.output is None else record
+    parser = argparse.ArgumentParser()
+    command.configure(parser)
+    episodes = arguments.episodes or (16 if arguments.output is None else 1)
+    words = [str(entry.path), "--episodes", str(episodes), "--seed", str(arguments.seed)]
+    words += ["--output", str(Path(arguments.output))] if arguments.output is not None else []
+    words += [flag for flag, given in (("--json", arguments.json), ("--quiet", arguments.quiet)) if given]
+    return command.run(parser.parse_args(words))
+
+
+def _train(entry: Trained, arguments: argparse.Namespace) -> int:
+    from clipup.cli.running import carry_out
+    from clipup.training.api import train
+
+    return carry_out(
+        arguments,
+        lambda trackers: train(
+            run=True if arguments.run is None else arguments.run, trackers=trackers, **entry.settings
+        ),
+    )

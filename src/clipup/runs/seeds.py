@@ -1,0 +1,107 @@
+"""The directory of several runs that differ only by seed: which runs, where, and that one process works on them.
+
+``seeds.toml`` in it holds how many seeds there are and the settings that they share. The first run has the seed that
+stands there, the next ones the numbers after it. Each is an ordinary run, in ``seed-N``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from clipup.decoding import CONFIG, decode_toml
+from clipup.errors import FileFault, InvalidArgument, RunBusy, RunExists
+from clipup.files import Directory, DirectoryLock, is_file_below, is_unfinished, make_directories, read_below
+from clipup.runs.config import RunConfig
+from clipup.runs.resolve import make_config
+from clipup.runs.rundir import SEEDS, RunDirectory
+from clipup.runs.toml import format_config
+from clipup.runs.trust import import_flag
+
+MOST_SEEDS = 1000
+
+
+class SeedsDirectory:
+    """Runs that differ only by seed, below one directory."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Name the directory; nothing is touched."""
+        self.path = Path(path)
+        self._lock = DirectoryLock(self.path)
+
+    def exists(self) -> bool:
+        """Whether there are such runs here."""
+        return is_file_below(self.path, SEEDS)
+
+    def read(self) -> tuple[RunConfig, int]:
+        """The configuration of the first run, and how many there are."""
+        data = read_below(self.path, SEEDS, CONFIG.size, "a configuration")
+        values = decode_toml(data, str(self.path / SEEDS))
+        try:
+            return make_config({name: value for name, value in values.items() if name != "seeds"}), check_seeds(
+                values.get("seeds")
+            )
+        except ValueError as error:
+            raise FileFault(f"{self.path / SEEDS}: {error}") from error
+
+    def runs(self) -> dict[int, tuple[RunDirectory, RunConfig]]:
+        """The directory and the configuration of each run, by seed; some may not have begun."""
+        config, count = self.read()
+        return {
+            seed: (RunDirectory(self.path / f"seed-{seed}"), replace(config, seed=seed))
+            for seed in range(config.seed, config.seed + count)
+        }
+
+    def check_new(self) -> None:
+        """Refuse a path that holds more than what a call leaves that was killed before it began."""
+        if not self.path.is_symlink() and not self.path.exists():
+            return
+        if self.path.is_dir():
+            with Directory(self.path) as directory:
+                names = directory.names()
+            if all(name == DirectoryLock.NAME or is_unfinished(name, SEEDS) for name in names):
+                return
+        if self.exists():
+            raise RunExists(f"{self.path} already exists; go on: clipup resume {self.path}, or choose another --run")
+        raise RunExists(f"{self.path} already holds files of something else; choose another --run")
+
+    @contextmanager
+    def claimed(self, config: RunConfig, seeds: int, *, new: bool) -> Generator[None]:
+        """Make the directory, or open it, and lock it until the block ends. `config` and `seeds` are kept in it."""
+        if new:
+            self.check_new()
+            make_directories(self.path)
+        try:
+            if not self._lock.acquire():
+                raise RunBusy(f"{self.path}: process {self._lock.owner()} is working on these runs; wait or stop it")
+        except OSError as error:
+            raise FileFault.of(self.path, "locked", error) from error
+        try:
+            if new:
+                self.check_new()  # another process may have come, run and gone in between
+            text = self._text(config, seeds).encode("utf-8")
+            with Directory(self.path) as files:
+                if new or read_below(self.path, SEEDS, CONFIG.size, "a configuration") != text:
+                    files.replace(SEEDS, text)
+                files.clean_up()
+            yield
+        finally:
+            self._lock.release()
+
+    def _text(self, config: RunConfig, seeds: int) -> str:
+        comment = (
+            "Runs that differ only by seed, in the directories seed-N. These are the settings of the first one.\n"
+            f"Go on with all of them: clipup resume {self.path}{import_flag(config)}"
+        )
+        head, _, rest = format_config(config, comment=comment).partition("\n\n")
+        return f"{head}\n\nseeds = {seeds}\n\n{rest}"
+
+
+def check_seeds(value: object) -> int:
+    """Return how many seeds `value` is, or refuse it."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST_SEEDS:
+        raise InvalidArgument(f"seeds must be a whole number from 1 to {MOST_SEEDS}, got {value!r}")
+    return value

@@ -1,0 +1,66 @@
+"""`clipup zoo` as a user calls it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import clipup
+from clipup.cli.main import main
+from clipup.runs.records import read_records
+from clipup.zoo import Trained, catalog, trained_on
+
+
+def test_the_list_shows_every_policy_with_its_score(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["zoo"]) == 0
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert [line.split()[0] for line in lines] == [entry.name for entry in catalog()]
+    assert main(["zoo", "--json"]) == 0
+    assert set(json.loads(capsys.readouterr().out)) == {entry.name for entry in catalog()}
+
+
+def test_a_policy_plays_and_scores_what_the_catalog_says(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["zoo", "play", "CartPole-v1", "--episodes", "100", "--seed", "1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["mean"] == trained_on("CartPole-v1").score
+
+
+def test_a_policy_is_recorded(tmp_path: Path) -> None:
+    pytest.importorskip("imageio_ffmpeg", reason="videos need imageio (in the video extra)")
+    video = tmp_path / "cart.gif"
+    assert main(["zoo", "play", "CartPole-v1", "-o", str(video), "--quiet"]) == 0
+    assert video.read_bytes().startswith(b"GIF")
+
+
+def test_a_training_is_repeated_to_the_same_bits(tmp_path: Path) -> None:
+    entry, run = trained_on("CartPole-v1"), tmp_path / "run"
+    assert main(["zoo", "train", entry.name, "--run", str(run), "--quiet"]) == 0
+    assert read_records(run / "records.jsonl")[-1].total_interactions >= entry.interactions
+    again, kept = (clipup.load_policy(path) for path in (run / "best-policy.safetensors", entry.path))
+    assert again.parameters.tobytes() == kept.parameters.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["dance"], "expected play or train, got 'dance'"),
+        (["play"], "needs the name of a policy"),
+        (["play", "CartPole"], "did you mean"),
+    ],
+)
+def test_what_cannot_work_is_refused_in_one_line(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["zoo", *words]) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("entry", catalog(), ids=lambda entry: entry.name)
+def test_every_score_comes_out_again(entry: Trained) -> None:
+    found = clipup.evaluate(entry.path, episodes=entry.episodes, seed=1)
+    if found.engine == "compiled":
+        assert round(found.summary.mean, 3) == entry.score
+    assert abs(found.summary.mean - entry.score) <= 3 * entry.standard_error + 1e-9

@@ -189,7 +189,8 @@ def forged_setting(run: Path, victim: Path, generator: random.Random) -> str:
         f'env = {json.dumps("A" + ESCAPES)}', "seed = 1" + "0" * 400, "max_speed = nan", "policy = 'mlp:1,1,1'",
         "checkpoint_seconds = -1", 'env = "GymV26Environment-v0"', "generations = 9" + "9" * 30, "zero = \"\\u0000\"",
         'env = "CartPole-v1\\u0000"', 'policy = "\\u0000"', 'schedule = "\\u0000"', 'init = "\\u0000"',
-        'init = "/etc/passwd"', 'cluster = "\\u0000"', "population = 9223372036854775808", "mixed_arithmetic = 2",
+        'policy = "this:Evil"', 'wrapper = "this:Evil"', 'env = "this:Evil"', 'init = "/etc/passwd"',
+        'cluster = "\\u0000"', "population = 9223372036854775808", "mixed_arithmetic = 2",
     ])  # fmt: skip
     name = added.partition(" ")[0]
     kept = [line for line in path.read_text("utf-8", "replace").splitlines() if not line.startswith(f"{name} =")]

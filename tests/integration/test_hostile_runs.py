@@ -61,8 +61,13 @@ def some_file(run: Path, generator: random.Random) -> Path:
 def some_like(run: Path, generator: random.Random, *patterns: str) -> Path | None:
     """A regular file whose name fits, anywhere below."""
     found = [path for pattern in patterns for path in sorted(run.rglob(pattern))]
-    found = [path for path in found if path.is_file() and not path.is_symlink()]
+    found = [path for path in found if is_small(path)]
     return generator.choice(found) if found else None
+
+
+def is_small(path: Path) -> bool:
+    """Whether it is a regular file that no change before made huge."""
+    return path.is_file() and not path.is_symlink() and path.stat().st_size < 2**23
 
 
 def link_to_victim(run: Path, victim: Path, generator: random.Random) -> str:
@@ -121,8 +126,8 @@ def huge(run: Path, victim: Path, generator: random.Random) -> str:
 def many_lines(run: Path, victim: Path, generator: random.Random) -> str:
     path = some_like(run, generator, "*.jsonl", "journal.log", "lock") or some_file(run, generator)
     line = generator.choice([b"\n", b"{}\n", b"[]\n", b'{"generation": 1}\n', b'"\\u001b[2J"\n', b"0\n"])
-    replaced(path).write_bytes(line * (4 * 2**20 // len(line)))
-    return f"{path.name} is millions of {line!r}"
+    replaced(path).write_bytes(line * (2**19 // len(line)))
+    return f"{path.name} is many times {line!r}"
 
 
 def deep(run: Path, victim: Path, generator: random.Random) -> str:
@@ -184,7 +189,8 @@ def forged_setting(run: Path, victim: Path, generator: random.Random) -> str:
         f'env = {json.dumps("A" + ESCAPES)}', "seed = 1" + "0" * 400, "max_speed = nan", "policy = 'mlp:1,1,1'",
         "checkpoint_seconds = -1", 'env = "GymV26Environment-v0"', "generations = 9" + "9" * 30, "zero = \"\\u0000\"",
         'env = "CartPole-v1\\u0000"', 'policy = "\\u0000"', 'schedule = "\\u0000"', 'init = "\\u0000"',
-        'init = "/etc/passwd"', 'cluster = "\\u0000"', "population = 9223372036854775808", "mixed_arithmetic = 2",
+        'policy = "this:Evil"', 'wrapper = "this:Evil"', 'env = "this:Evil"', 'init = "/etc/passwd"',
+        'cluster = "\\u0000"', "population = 9223372036854775808", "mixed_arithmetic = 2",
     ])  # fmt: skip
     name = added.partition(" ")[0]
     kept = [line for line in path.read_text("utf-8", "replace").splitlines() if not line.startswith(f"{name} =")]
@@ -226,7 +232,7 @@ def forged_tensors(run: Path, victim: Path, generator: random.Random) -> str:
 
 def garbage(run: Path, victim: Path, generator: random.Random) -> str:
     path = some_file(run, generator)
-    data = bytearray(path.read_bytes()) if path.is_file() and not path.is_symlink() else bytearray(b"x" * 100)
+    data = bytearray(path.read_bytes()) if is_small(path) else bytearray(b"x" * 100)
     for _ in range(generator.choice([1, 3, 50])):
         place = generator.randrange(max(1, len(data)))
         data[place : place + 1] = generator.choice([b"", b"\0", b"\xff", b'"', b"{", b"\n", generator.randbytes(9)])

@@ -112,7 +112,7 @@ def test_a_terminal_without_unicode_still_shows_the_result(tmp_path: Path) -> No
 
 
 def test_too_much_memory_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["train", "CartPole-v1", "--policy", "mlp:10000000,10000000", "--run", str(tmp_path / "run"), "--quiet"]
+    words = ["train", "CartPole-v1", "--policy", "mlp:1048576,1048576", "--run", str(tmp_path / "run"), "--quiet"]
     assert main(words) == 1
     assert capsys.readouterr().err.startswith("clipup: not enough memory")
     assert not (tmp_path / "run").exists()

@@ -20,7 +20,8 @@ SECTIONS = {
     "security.md": ["What a file cannot do", "What a file can do", "What listens"],
 }
 EXPLAINED = {
-    "training.md": ["Everything random in a run is a function", "On resuming, you can change where"],
+    "training.md": ["Everything random in a run is a function", "On resuming, you can change where",
+                    "`clipup.train(make_env, run=", "On the command line, `--env module:make_env`"],
     "clusters.md": [
         "Each worker has one BLAS thread", "Install `pip install", "Your own cluster is yours", "Out, once per",
         "Out, per range", "Back:", "If population × parameters is large",

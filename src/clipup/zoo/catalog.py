@@ -5,7 +5,6 @@ An entry has the settings that the training was given, and what came of it. ``be
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -13,7 +12,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, cast
 
+from clipup.decoding import RESULTS, decode_object
 from clipup.errors import InvalidArgument
+from clipup.files import package_text
 from clipup.suggestions import did_you_mean
 
 FOLDER = Path(str(resources.files("clipup.zoo")))
@@ -60,7 +61,8 @@ class Trained:
 @cache
 def catalog() -> tuple[Trained, ...]:
     """All trained policies, by name."""
-    entries = cast("dict[str, dict[str, Any]]", json.loads((FOLDER / "catalog.json").read_text("utf-8")))
+    found = decode_object(package_text("clipup.zoo", "catalog.json"), "catalog.json", RESULTS)
+    entries = cast("dict[str, dict[str, Any]]", found)
     return tuple(Trained(name=name, **values) for name, values in sorted(entries.items()))
 
 

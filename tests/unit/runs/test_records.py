@@ -240,3 +240,12 @@ def test_millions_of_short_damaged_lines_take_no_time_and_no_memory(tmp_path, li
     found, problems = read_lines(path, Record, limit=1000)
     assert [kept.generation for kept in found] == [1]
     assert problems[0] == "more than 10000 damaged lines, the rest is not read" and problems[1].startswith("line 2")
+
+
+def test_a_long_file_of_another_version_is_read_as_far_as_a_moment_allows(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "ALONE_LIMIT", 5000)
+    path = tmp_path / "records.jsonl"
+    path.write_bytes(b"".join(b'{"generation": %d}\n' % number for number in range(1, 100_000)))
+    found, problems = read_lines(path, Record, limit=1000)
+    assert found[0].generation == 1 and found[-1].generation < 50_000
+    assert problems[0] == "more than 5000 lines of another version, the rest is not read"

@@ -15,7 +15,7 @@ from clipup.cli.main import main
 from clipup.reproduction.experiments import EXPERIMENTS, experiment_named
 from clipup.reproduction.planned_runs import plan
 from clipup.reproduction.results import read_results
-from clipup.training.side_by_side import Schedule
+from clipup.training.side_by_side import SideBySide
 
 pytest.importorskip("envpool")
 SHORT = ["--runs", "2", "--generations", "5"]
@@ -106,7 +106,7 @@ def test_a_run_that_fails_is_told_and_the_others_go_on(tmp_path: Path) -> None:
     blocked = runs[0].directory(tmp_path).path
     blocked.mkdir(parents=True)
     (blocked / "something.txt").write_text("not a run")
-    outcome = Schedule([run.placed(tmp_path) for run in runs]).run()
+    outcome = SideBySide([run.placed(tmp_path) for run in runs]).run()
     assert (outcome.finished, outcome.reason, len(outcome.failures)) == (1, "failed", 1)
     assert "seed 1" in outcome.failures[0] and "not a run's" in outcome.failures[0]
 
@@ -119,12 +119,12 @@ def test_a_run_that_another_process_makes_is_left_to_it_and_is_no_failure(tmp_pa
     try:
         for directory, run in zip(held, runs, strict=False):
             directory.create(run.config)
-        outcome = Schedule([run.placed(tmp_path) for run in runs]).run()
+        outcome = SideBySide([run.placed(tmp_path) for run in runs]).run()
         assert (outcome.finished, outcome.reason, outcome.failures) == (1, "busy", ())
     finally:
         for directory in held:
             directory.close()
-    assert Schedule([run.placed(tmp_path) for run in runs]).run().reason == "complete"
+    assert SideBySide([run.placed(tmp_path) for run in runs]).run().reason == "complete"
 
 
 def test_a_budget_that_ends_before_a_run_has_begun_is_no_failure(

@@ -21,7 +21,7 @@ from clipup.reproduction.results import Results, collect, encode, read_results
 from clipup.reproduction.verdicts import Verdict, verdicts
 from clipup.runs.records import read_records
 from clipup.runs.rundir import RunDirectory
-from clipup.training.side_by_side import Schedule, ScheduleEnd, ScheduleProgress
+from clipup.training.side_by_side import ScheduleEnd, ScheduleProgress, SideBySide
 
 POLICIES_DIRECTORY = "policies"
 
@@ -77,7 +77,7 @@ def reproduce(
     end = None
     if planned and not request.collect_only:
         runs = [run.placed(request.out) for run in planned]
-        end = Schedule(runs, jobs=request.jobs, budget=request.budget, watch=watch, watch_seconds=watch_seconds).run()
+        end = SideBySide(runs, jobs=request.jobs, budget=request.budget, watch=watch, watch_seconds=watch_seconds).run()
     # The results contain all runs that exist, also those of groups and seeds that were not asked for this time.
     return _write_up(request, experiment, known, end)
 

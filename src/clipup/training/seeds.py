@@ -21,7 +21,7 @@ from clipup.runs.rundir import RunDirectory
 from clipup.runs.seeds import SeedsDirectory, check_seeds
 from clipup.runs.trust import check_cluster, check_import, check_policy_import
 from clipup.training.api import check, with_changes
-from clipup.training.side_by_side import Schedule, ScheduleEnd, ScheduleProgress, SideRun
+from clipup.training.side_by_side import ScheduleEnd, ScheduleProgress, SideBySide, SideRun
 
 LIMITS = ("generations", "total_interactions", "time_limit", "target_score", "stop", "patience")
 
@@ -189,7 +189,7 @@ def _advance(directory: SeedsDirectory, typed: Collection[str], watch: Watch | N
         SideRun(f"seed {seed}", one, config, partial(_is_finished, one, config), typed)
         for seed, (one, config) in runs.items()
     ]
-    end = Schedule(sides, watch=watch, watch_seconds=seconds).run()
+    end = SideBySide(sides, watch=watch, watch_seconds=seconds).run()
     config, _ = directory.read()
     result = SeedsResult(directory.path, config, tuple(_seed_run(seed, one) for seed, (one, _) in runs.items()), end)
     if end.reason == "interrupted":

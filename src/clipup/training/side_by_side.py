@@ -115,7 +115,7 @@ class _RunProcess:
     errors: Path
 
 
-class Schedule:
+class SideBySide:
     """Runs, and the processes that work on them."""
 
     def __init__(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from clipup.compilation import machine_code
 from clipup.compilation.random import STATE_WORDS
 from clipup.engines.compiled import array_world, episode, mujoco_world, simulators, words
-from clipup.engines.compiled.episode import Job, World
+from clipup.engines.compiled.episode import KernelJob, World
 from clipup.engines.compiled.task import CompiledTask, MujocoTask, Options, Vector
 from clipup.engines.seeding import seed_words, uint32
 from clipup.policies.act import Actor
@@ -104,7 +104,7 @@ class BareKernel:
             _, over, _ = world.advance(job, 0, one, handle, task.options, job.memory[0], job.observation[0], given)
         return np.array(taken)
 
-    def _job(self, recorded: list[NDArray[np.float32]]) -> Job:
+    def _job(self, recorded: list[NDArray[np.float32]]) -> KernelJob:
         """Return a job whose parameters are actions, and whose steps say how many there are."""
         task, slots = self._task, self._simulators.slots
         places = slots * episode.SPREAD
@@ -117,7 +117,7 @@ class BareKernel:
             actions[row, : part.size], steps[row] = part.ravel(), len(part)
         seeds = np.tile(self._seeds, turns)[:, np.newaxis]
         vector = np.zeros(1)
-        return Job(
+        return KernelJob(
             stop=np.zeros(1, np.int64),
             following=np.zeros(1, np.int64),
             ready=np.zeros(1, np.int64),

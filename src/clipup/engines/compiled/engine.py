@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from clipup.compilation import machine_code
 from clipup.compilation.random import STATE_WORDS
 from clipup.engines.compiled import NAME, episode, simulators, words
-from clipup.engines.compiled.episode import Job
+from clipup.engines.compiled.episode import KernelJob
 from clipup.engines.compiled.task import CompiledTask, MujocoTask
 from clipup.engines.inspection import SEEDS, STEPS, Inspection, digest_of
 from clipup.engines.outcomes import Failure, Outcomes
@@ -91,7 +91,7 @@ class CompiledEngine(Engine):
             raise policy.fault()
         return self._outcomes(rollout, job, failures)
 
-    def _job(self, rollout: Rollout) -> Job:
+    def _job(self, rollout: Rollout) -> KernelJob:
         task, network, rows = self.task, rollout.network, len(rollout.parameters)
         forward = network if isinstance(network, Network) else Network(network.observation_size, network.action_size)
         size, slots, sizes = self.observation_size, self._simulators.slots, layer_sizes(forward)
@@ -108,7 +108,7 @@ class CompiledEngine(Engine):
         numbers[episode.COLLECTS] = rollout.collect_moments
         numbers[episode.FRAME_SKIP] = getattr(self.compiled, "frame_skip", 1)
         numbers[episode.CHOICES] = self.actions.size
-        return Job(
+        return KernelJob(
             stop=np.zeros(1, np.int64),
             following=np.zeros(1, np.int64),
             ready=np.zeros(1, np.int64),
@@ -157,7 +157,7 @@ class CompiledEngine(Engine):
                 )
         return seeds
 
-    def _outcomes(self, rollout: Rollout, job: Job, failed: dict[int, str]) -> Outcomes:
+    def _outcomes(self, rollout: Rollout, job: KernelJob, failed: dict[int, str]) -> Outcomes:
         broken = (job.status != episode.DONE) | ~np.isfinite(job.totals)
         fitness = (job.totals + self.task.reward_offset * job.steps) / self.task.episodes
         returns = job.totals / self.task.episodes

@@ -29,14 +29,14 @@ the task or of the policy."""
 
 NUMBERS = 11
 EPISODES, LIMIT, HAS_BIAS, IS_RELU, RESCALES, START, COLLECTS, FRAME_SKIP, CHOICES, POLICY, WORDS = range(NUMBERS)
-"""Places of whole numbers in `Job.numbers`. `POLICY` is 0 for a feed-forward network, which is part of the loop; other
-policies are called by that address (`clipup.policies.stepping.SlotPolicy`)."""
+"""Places of whole numbers in `KernelJob.numbers`. `POLICY` is 0 for a feed-forward network, which is part of the loop.
+Other policies are called by that address (`clipup.policies.stepping.SlotPolicy`)."""
 
 SPREAD = 32
 """Rows from one slot's working memory to the next one's. Threads that write to one cache line slow each other down."""
 
 
-class Job(NamedTuple):
+class KernelJob(NamedTuple):
     """All that an evaluation reads and writes. A slot is what one thread works with at a time.
 
     Working memory has `SPREAD` rows for each slot, of which the first is used.

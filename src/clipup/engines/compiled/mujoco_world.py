@@ -25,7 +25,7 @@ _log = logging.getLogger("clipup")
 
 RESET, FORWARD, STEP, POST, CONSTANTS, COPY, ORIGINAL = range(7)
 CALLS = ("mj_resetData", "mj_forward", "mj_step", "mj_rnePostConstraint", "mj_setConst", "mj_copyModel")
-"""MuJoCo's functions of two pointers, in the order of `Job.calls`; the last of those is the model as it was loaded."""
+"""MuJoCo's functions of two pointers, in the order of `KernelJob.calls`, whose last member is the loaded model."""
 
 RANDOMIZE_SALT = 0x2545F491
 """Keeps the random numbers that change a model apart from those of the start."""

@@ -20,7 +20,7 @@ from clipup.compilation import machine_code
 from clipup.compilation.primitives import address_of
 from clipup.compilation.structures import viewer
 from clipup.engines.compiled import array_world, fields, mujoco_world, trial, words
-from clipup.engines.compiled.episode import RAISED, SPREAD, Job, World, make_candidate, make_slot
+from clipup.engines.compiled.episode import RAISED, SPREAD, KernelJob, World, make_candidate, make_slot
 from clipup.engines.compiled.mujoco_batch import MujocoBatch, QuietLog
 from clipup.engines.compiled.task import ArrayTask, CompiledTask, MujocoTask, Options
 from clipup.errors import one_line
@@ -42,7 +42,7 @@ class Simulators(Protocol):
     start_size: int
     calls: NDArray[np.int64]
 
-    def run(self, job: Job) -> dict[int, str]:
+    def run(self, job: KernelJob) -> dict[int, str]:
         """Run all candidates of a job; return why some failed, by row."""
         ...
 
@@ -91,7 +91,7 @@ class MujocoSimulators:
     def _start(self, seed: int) -> NDArray[np.float64]:
         return mujoco_world.start_of(self._task, self._model, seed)
 
-    def _fill_starts(self, job: Job, failed: dict[int, str]) -> None:
+    def _fill_starts(self, job: KernelJob, failed: dict[int, str]) -> None:
         """Draw the starts of all episodes, one candidate after the other, and say after each that it can be run."""
         fence = threading.Lock()
         for row, seeds in enumerate(job.seeds):
@@ -105,7 +105,7 @@ class MujocoSimulators:
                 pass
             job.ready[0] = row + 1
 
-    def run(self, job: Job) -> dict[int, str]:
+    def run(self, job: KernelJob) -> dict[int, str]:
         """Run all candidates of a job; return why some failed, by row."""
         failed: dict[int, str] = {}
         if self._plain:
@@ -159,7 +159,7 @@ class ArraySimulators:
         self._code = _compile(make(world), task.name, task.options, "", arrays=True)
         self._call = _KERNEL(self._code.address)
 
-    def run(self, job: Job) -> dict[int, str]:
+    def run(self, job: KernelJob) -> dict[int, str]:
         """Run all candidates of a job; return why some failed, by row."""
         if self._plain:
             return _run_plain(self._candidate, job, job.memory[0], job.random[0])
@@ -219,7 +219,7 @@ def _compile(
     )
 
 
-def _run_plain(candidate: Callable[..., None], job: Job, one: Any, other: Any) -> dict[int, str]:
+def _run_plain(candidate: Callable[..., None], job: KernelJob, one: Any, other: Any) -> dict[int, str]:
     """Run candidates as plain Python, one after the other."""
     failed: dict[int, str] = {}
     with np.errstate(all="ignore"):
@@ -233,7 +233,7 @@ def _run_plain(candidate: Callable[..., None], job: Job, one: Any, other: Any) -
     return failed
 
 
-def _raised(job: Job, name: str) -> dict[int, str]:
+def _raised(job: KernelJob, name: str) -> dict[int, str]:
     message = f"a function of {name} raised an exception (NUMBA_DISABLE_JIT=1 tells which)"
     return {int(row): message for row in np.flatnonzero(job.status == RAISED)}
 
@@ -245,7 +245,7 @@ def _new_thread(function: Callable[[], None]) -> None:
 def _supervise(
     begin: Callable[[Callable[[], None]], object],
     work: list[Callable[[], None]],
-    job: Job,
+    job: KernelJob,
     meanwhile: Callable[[], None] | None = None,
 ) -> None:
     """Run functions on threads, which `begin` hands them to, and wait for all of them, whatever happens meanwhile."""

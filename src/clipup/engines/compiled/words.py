@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clipup.compilation.structures import Field, Number, Structure, Tuple, array_structure, array_words, viewer
-from clipup.engines.compiled.episode import Job
+from clipup.engines.compiled.episode import KernelJob
 from clipup.engines.compiled.task import Options, option_kinds
 
 _ARRAYS = {
@@ -23,17 +23,17 @@ _ARRAYS = {
     "options": ("int64", 1), "seeds": ("int64", 2), "starts": ("float64", 3), "random": ("uint64", 2),
     "calls": ("int64", 1),
 }  # fmt: skip
-"""Type and dimensions of every array of a `Job`, in its order."""
+"""Type and dimensions of every array of a `KernelJob`, in its order."""
 
 
-def job_words(job: Job) -> NDArray[np.int64]:
+def job_words(job: KernelJob) -> NDArray[np.int64]:
     """Return where the arrays of a job are. The job must outlive the result."""
     return array_words(_ARRAYS, job)
 
 
 def job_structure() -> Structure:
     """Return how the words of a job are laid out."""
-    return array_structure("Job", _ARRAYS)
+    return array_structure("KernelJob", _ARRAYS)
 
 
 _OPTION_TYPES = {"float": "float64", "int": "int64", "bool": "bool"}

@@ -29,6 +29,7 @@ WORDS = {
     "tune": ["tune", "CartPole-v1", *SHORT, "--points", "3", "--budget", "4", "--policy", "mlp:2", "--run", "{new}"],
     "bench": ["bench", "CartPole-v1", "--seconds", "0.1", "--repeats", "1", "--population", "4"],
     "reproduce": ["reproduce"],
+    "zoo": ["zoo"],
 }
 
 

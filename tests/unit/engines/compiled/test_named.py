@@ -12,8 +12,8 @@ import pytest
 from clipup.engines import Task, make_engine, registry
 from clipup.engines.compiled import named
 from clipup.engines.compiled.task import UNNAMED, ArrayTask
-from clipup.engines.task import names_a_file
 from clipup.errors import BrokenTask, InvalidArgument, UnknownEnvironment
+from clipup.importing import names_a_file
 from clipup.policies import Actions
 from tests.environments.compiled_slider import Options, random_walk, slider
 

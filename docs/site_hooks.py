@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import posixpath
 import re
 import runpy
@@ -199,6 +200,9 @@ def executed(path: Path) -> str:
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError
 
+    os.environ["MPLBACKEND"] = (
+        "module://matplotlib_inline.backend_inline"  # a shell's own choice would draw nothing here
+    )
     notebook = nbformat.read(path, as_version=4)
     with tempfile.TemporaryDirectory() as directory:
         try:

@@ -200,9 +200,7 @@ def executed(path: Path) -> str:
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError
 
-    os.environ["MPLBACKEND"] = (
-        "module://matplotlib_inline.backend_inline"  # another choice would draw nothing here
-    )
+    os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"  # another choice would draw nothing here
     notebook = nbformat.read(path, as_version=4)
     with tempfile.TemporaryDirectory() as directory:
         try:

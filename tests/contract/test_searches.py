@@ -286,7 +286,11 @@ def test_candidates_come_one_by_one_where_promised(name):
 
 
 @pytest.mark.parametrize("name", BY_RANK)
-@pytest.mark.parametrize("change", [lambda f: 1000 * f, lambda f: f / 7, np.cbrt, lambda f: np.arctan(f) + 5], ids=str)
+@pytest.mark.parametrize(
+    "change",
+    [lambda f: 1000 * f, lambda f: f / 7, np.cbrt, lambda f: np.arctan(f) + 5],
+    ids=["times 1000", "by 7", "cube root", "arc tangent"],
+)
 def test_by_rank_any_increasing_change_of_the_fitness_leaves_the_same_bits(name, change):
     one, other = make(name), make(name)
     for _ in range(6):

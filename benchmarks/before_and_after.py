@@ -65,8 +65,8 @@ memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 print(json.dumps({{"steps per second": speed, "megabytes": memory}}))
 """
 TRAININGS = {
-    "LunarLanderContinuous-v3, envpool": ("LunarLanderContinuous-v3", "envpool", "generations=80"),
-    "Walker2d-v4, envpool": ("Walker2d-v4", "envpool", "generations=25"),
+    "LunarLanderContinuous-v3, envpool": ("LunarLanderContinuous-v3", "envpool", "generations=40"),
+    "Walker2d-v4, envpool": ("Walker2d-v4", "envpool", "generations=3"),
     "Humanoid-v4, envpool": ("Humanoid-v4", "envpool", "generations=6, population=200, interactions=None"),
     "Pendulum-v1, gymnasium": ("Pendulum-v1", "gymnasium", "generations=8, population=50, policy='linear'"),
 }

@@ -19,7 +19,6 @@ Four forms give the same bits:
 from __future__ import annotations
 
 import ctypes
-import math
 import threading
 from functools import cache
 from typing import Any
@@ -41,6 +40,13 @@ WORTH_LOADING = 2e7
 
 Importing Numba takes longer than that, so what acts only a few times should do without."""
 CALL_WORK = 5000.0
+_work_done: dict[object, float] = {}
+
+
+def worth_loading(code: object, work: float) -> bool:
+    """Return whether machine code pays, after `work` more in numpy. All that act in this process count together."""
+    done = _work_done[code] = _work_done.get(code, 0.0) + work
+    return done > WORTH_LOADING
 
 
 def arrange_one(parameters: Any, sizes: Any, bias: bool, arranged: Any) -> None:
@@ -177,11 +183,10 @@ class Forward:
         size = network.observation_size
         self._mean = np.zeros(size) if statistics is None else np.ascontiguousarray(statistics.mean)
         self._scale = np.ones(size) if statistics is None else np.ascontiguousarray(statistics.scale)
-        if compiled is None:
-            possible = machine_code.is_installed() and not machine_code.is_disabled()
-            self._work_left = WORTH_LOADING if possible else math.inf
-        else:
-            self._work_left = 0.0 if compiled else math.inf
+        if compiled is None and (machine_code.is_disabled() or not machine_code.is_installed()):
+            compiled = False
+        self._compiled = compiled
+        self._count, self._outputs = network.parameter_count, network.action_size  # asked for in every step
         self._call: Any = None
         self._lock = threading.Lock()
 
@@ -191,14 +196,16 @@ class Forward:
 
     def __call__(self, arranged: FloatRows, observations: NDArray[Any]) -> FloatRows:
         """Return the outputs (n, action_size) of row i's arranged parameters, or of the only row, on observation i."""
-        count = self.network.parameter_count
+        count = self._count
         if arranged.shape != (len(observations), count) and arranged.shape != (1, count):
             raise InvalidArgument(
                 f"arranged parameters must have shape {(len(observations), count)} or one row, got {arranged.shape}"
             )
         if self._call is None:
-            if self._work_left > 0.0:
-                self._work_left -= CALL_WORK + len(observations) * count
+            use = self._compiled
+            if use is None:
+                use = worth_loading(Forward, CALL_WORK + len(observations) * count)
+            if not use:
                 return self._numpy(arranged, observations)
             self._load()
         return self._machine(arranged, observations)
@@ -216,7 +223,7 @@ class Forward:
 
     def _machine(self, arranged: FloatRows, observations: NDArray[Any]) -> FloatRows:
         rows = np.ascontiguousarray(observations, np.float64)
-        outputs = np.empty((len(rows), self.network.action_size), np.float32)
+        outputs = np.empty((len(rows), self._outputs), np.float32)
         words, arranged = self._words, np.ascontiguousarray(arranged)
         with self._lock:  # the words and the working memory behind them serve one call at a time
             # The rest of the words stays as it was made; to make all of them anew would take most of the time.

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from clipup.compilation import machine_code, primitives
 from clipup.compilation.structures import array_structure, viewer
 from clipup.errors import InvalidArgument, PolicyFault, one_line
+from clipup.policies.compiled import worth_loading
 from clipup.policies.normalizer import Statistics
 from clipup.policies.protocol import PolicyNetwork
 
@@ -27,9 +28,8 @@ Rows = NDArray[np.float32]
 STEP_NAN, STEP_GOOD, STEP_RAISED = range(3)
 """What became of a step: an output is NaN, all is well, or the policy raised an exception."""
 
-WORTH_LOADING = 2e7
-"""Machine code is loaded after so much work in numpy (multiplications; `CALL_WORK` more for each call)."""
 CALL_WORK = 20_000.0
+"""What a call costs in numpy; see `clipup.policies.compiled.WORTH_LOADING`."""
 
 _ARRAYS = {
     "parameters": ("float32", 2), "program": ("int64", 2), "sizes": ("int64", 1), "state": ("float32", 2),
@@ -157,10 +157,11 @@ class Stepper:
         self._scale = 1.0 if statistics is None else statistics.scale
         self._kernel: Kernel | None = getattr(network, "kernel", None)
         possible = self._kernel is not None and machine_code.is_installed() and not machine_code.is_disabled()
-        never = not possible or compiled is False
-        if self._kernel is not None and not self._kernel.exact and possible:
-            compiled, never = True, False  # as plain Python it may round differently
-        self._work_left = float("inf") if never else 0.0 if compiled else WORTH_LOADING
+        if not possible:
+            compiled = False
+        elif self._kernel is not None and not self._kernel.exact:
+            compiled = True  # as plain Python it may round differently
+        self._compiled = compiled
         self._call: Any = None
         self._lock = threading.Lock()
 
@@ -178,8 +179,10 @@ class Stepper:
             )
         inputs = ((np.asarray(observations, np.float64) - self._mean) * self._scale).astype(np.float32)
         if self._call is None:
-            if self._work_left > 0.0:
-                self._work_left -= CALL_WORK + rows * network.parameter_count
+            use = self._compiled
+            if use is None and self._kernel is not None:
+                use = worth_loading(self._kernel.step, CALL_WORK + rows * network.parameter_count)
+            if not use:
                 return network.step(arranged, state, inputs)
             self._load()
         return self._machine(arranged, state, inputs)

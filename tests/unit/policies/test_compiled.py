@@ -137,3 +137,18 @@ def test_moments_of_rows_and_of_one_candidate_are_equal_to_the_bit() -> None:
     expected = Moments.of(observations[:, 0])
     np.testing.assert_allclose(mean[0], expected.mean[0])
     np.testing.assert_allclose(m2[0], expected.m2[0])
+
+
+def test_all_that_act_in_a_process_count_together_until_machine_code_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("numba", reason="machine code needs numba (in the train extra)")
+    monkeypatch.setattr(compiled, "_work_done", {})
+    network, observation = Network(2, 1), np.array([[1.0, 2.0]])
+    arranged = network.arrange(np.ones((1, network.parameter_count), np.float32))
+    calls = 0
+    while True:
+        forward = Forward(network, None)  # engines make a new one for each evaluation
+        forward(arranged, observation)
+        if forward._call is not None:
+            break
+        calls += 1
+    assert 0.9 * compiled.WORTH_LOADING < calls * compiled.CALL_WORK <= compiled.WORTH_LOADING

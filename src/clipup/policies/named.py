@@ -141,6 +141,13 @@ def make_network(
     return OwnNetwork(label, observation_size, action_size, thing, source)
 
 
+def own_object(network: PolicyNetwork) -> object | None:
+    """Return the object of the user's that a network was made from, or None; see `make_network`."""
+    if isinstance(network, OwnNetwork):
+        return network.policy
+    return network.module if isinstance(network, ModuleNetwork) else None
+
+
 def _made(maker: Any, label: str, arguments: dict[str, object], observation_size: int, action_size: int) -> object:
     try:
         taken = inspect.signature(maker).parameters

@@ -9,17 +9,14 @@ import numpy as np
 from clipup.errors import InvalidArgument
 from clipup.export.policy import PolicyTask, policy_file, read_policy
 from clipup.policies import Normalizer, Policy, PolicyNetwork
-from clipup.policies.modules import ModuleNetwork
+from clipup.policies.named import own_object
 from clipup.policies.normalizer import Moments
-from clipup.policies.own import OwnNetwork
 from clipup.searches import Search
 
 
 def read_start(path: str | os.PathLike[str], network: PolicyNetwork) -> tuple[Policy, PolicyTask]:
     """Return the policy in a file or a run directory; `InvalidArgument` unless it has this network."""
-    own = network.policy if isinstance(network, OwnNetwork) else None
-    own = network.module if isinstance(network, ModuleNetwork) else own
-    policy, task = read_policy(policy_file(path), policy=own)
+    policy, task = read_policy(policy_file(path), policy=own_object(network))
     if policy.network != network:
         raise InvalidArgument(
             f"{path} is a policy of {policy.network.describe()} with {policy.network.observation_size} observations "

@@ -31,7 +31,9 @@ def test_merged_moments_equal_those_of_the_concatenation(
     parts = np.split(values, sorted(cuts))
     normalizer = merged(parts, size)
     assert normalizer.count == 300
-    np.testing.assert_allclose(normalizer.variance, values.var(axis=0), rtol=1e-10)
+    # A value far from zero has few digits left for its distance from the mean; numpy's own sum differs by processor.
+    lost = 1e-14 * abs(center) / spread
+    np.testing.assert_allclose(normalizer.variance, values.var(axis=0), rtol=1e-10 + lost)
     np.testing.assert_allclose(normalizer.mean, values.mean(axis=0), rtol=1e-10, atol=1e-12 * spread)
 
 

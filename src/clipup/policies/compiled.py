@@ -35,10 +35,11 @@ from clipup.policies.normalizer import Statistics
 
 FloatRows = NDArray[np.float32]
 
-WORTH_LOADING = 2e7
-"""Machine code is loaded after so much work in numpy (multiplications; `CALL_WORK` more for each call): some 0.1 s.
+WORTH_LOADING = 1e8
+"""Machine code is loaded after so much work in numpy (multiplications; `CALL_WORK` more for each call).
 
-Importing Numba takes longer than that, so what acts only a few times should do without."""
+By then numpy has cost some 0.2 s more than machine code would have. Loading Numba costs as much, so whatever a process
+goes on to do, it loses at most twice what the better choice would have cost."""
 CALL_WORK = 5000.0
 _work_done: dict[object, float] = {}
 

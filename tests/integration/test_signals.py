@@ -24,10 +24,16 @@ WORDS = ["train", "Pendulum-v1", "--engine", "gymnasium", "--workers", "2", "--p
 def start(run: Path, command: list[str] | None = None, more: dict[str, str] | None = None) -> subprocess.Popen[str]:
     environment = {**os.environ, "PYTHONPATH": SOURCE, "PYTHONWARNINGS": "ignore", **(more or {})}
     words = [sys.executable, "-m", "clipup", *(command or [*WORDS, "--run", str(run)])]
-    # A group of its own: signals go to all of it, as from a terminal.
-    process = subprocess.Popen(
-        words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0
-    )
+    # Children inherit what is ignored, as SIGHUP is with nohup.
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in CODES}
+    try:
+        # A group of its own: signals go to all of it, as from a terminal.
+        process = subprocess.Popen(
+            words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0
+        )
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
     while process.poll() is None and not catches(process.pid, signal.SIGTERM):
         time.sleep(0.002)
     return process

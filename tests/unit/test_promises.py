@@ -92,7 +92,11 @@ PROMISES = [
      WORD, "test_a_module_that_only_a_file_names_is_not_imported"),
     ("training.md", "A file never makes clipup connect",
      WORD, "test_a_service_that_only_a_file_names_is_not_connected_to"),
+    ("training.md", "continues all runs that are not finished",
+     "integration/test_seeds.py", "test_killed_and_resumed_the_runs_have_the_same_bytes"),
     # -- clusters.md
+    ("clusters.md", "a lost worker costs only time",
+     CHAOS, "test_a_run_whose_workers_are_killed_twenty_times_has_the_bytes_of_a_quiet_one"),
     ("clusters.md", "A run may move between them",
      "integration/test_executors_same_bits.py", "test_a_run_that_moves_from_place_to_place_has_the_same_bytes"),
     ("clusters.md", "If it does not, clipup says so", CHAOS, "test_a_script_without_a_guard_is_told_so_in_one_line"),
@@ -138,6 +142,7 @@ PROMISES = [
     ("clusters.md", "What clipup computes is the same on every machine of one architecture",
      MIXED, "test_half_of_the_workers_on_another_processor_give_the_same_bits"),
     # -- files.md
+    ("files.md", "A run that resumes from a checkpoint first cuts off the lines that are newer", RESUME, KILLED),
     ("files.md", "a clock whose digests are wrong is named and cut at the first wrong line",
      RESUME, "test_a_clock_that_was_changed_is_named_and_stops_nothing"),
     ("files.md", "it is renamed; its directory is synced", RESUME, KILLED),

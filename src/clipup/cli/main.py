@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import io
 import logging
+import os
 import signal
 import sys
 import threading
@@ -19,10 +20,8 @@ from clipup.cli.registry import COMMANDS, load
 from clipup.errors import ClipUpError, Diverged, EnvironmentFault, InvalidArgument, printable, reason
 from clipup.files import drop_output, fill_standard_streams, nowhere
 from clipup.suggestions import did_you_mean
+from clipup.training.signals import EXIT_CODES, none_swallowed
 
-EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
-if hasattr(signal, "SIGHUP"):  # Windows has none
-    EXIT_CODES[signal.SIGHUP] = 129
 USAGE_ERROR = 2
 RUN_FAILED = 1
 
@@ -35,14 +34,16 @@ def main(words: list[str] | None = None) -> int:
     """
     try:
         return _with_streams(sys.argv[1:] if words is None else words, own_process=words is None)
-    except _Stopped as stopped:  # it came at the very end
+    except _Stopped as stopped:  # it came at the very end, maybe while signals were being let go of
+        if words is None:
+            _let_go()
         return stopped.exit_code
 
 
 def _with_streams(words: list[str], *, own_process: bool) -> int:
     fill_standard_streams()
     with contextlib.ExitStack() as streams:
-        streams.enter_context(_signals(own_process=own_process))
+        came = streams.enter_context(_signals(own_process=own_process))
         for name in ("stdout", "stderr"):
             stream = getattr(sys, name)
             if stream is None:  # started with it closed (`>&-`)
@@ -50,7 +51,14 @@ def _with_streams(words: list[str], *, own_process: bool) -> int:
                 streams.callback(setattr, sys, name, None)
             elif isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="replace")  # a terminal that cannot show ± shows something else
-        code = _main(words)
+        try:
+            code = _main(words)
+        except BaseException:
+            if not came:
+                raise
+            code = RUN_FAILED
+        if came and code in (RUN_FAILED, USAGE_ERROR):  # the signal fell into the middle of something, which failed
+            code = EXIT_CODES[came[0]]
         try:
             sys.stdout.flush()
         except (OSError, ValueError):  # the disk behind it is full; Python would complain again at exit
@@ -67,32 +75,50 @@ class _Stopped(KeyboardInterrupt):
 
 
 @contextlib.contextmanager
-def _signals(*, own_process: bool) -> Generator[None]:
+def _signals(*, own_process: bool) -> Generator[list[signal.Signals]]:
     """Turn the first signal into an exception, and ignore the next ones: a storm of them must not disturb the end.
+
+    Yields the list of those that came.
 
     While a run trains, `clipup.training.signals` handles them. At the end of a process of our own they are ignored:
     everything is saved, and a signal during Python's clean-up would print a traceback or change the exit code.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
     came: list[signal.Signals] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield came
+        return
 
     def stop(number: int, frame: FrameType | None) -> None:
         came.append(signal.Signals(number))
         if len(came) == 1:
             raise _Stopped(came[0])
 
+    def stop_again(dropped: BaseException) -> None:
+        number = came[0]
+        came.clear()
+        os.kill(os.getpid(), number)
+
     before = {number: signal.getsignal(number) for number in EXIT_CODES}
     for number, handler in before.items():
         if handler in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, stop)
     try:
-        yield
+        with none_swallowed((_Stopped,), stop_again):
+            yield came
     finally:
-        for number, handler in before.items():
-            if own_process or handler is not None:
-                signal.signal(number, signal.SIG_IGN if own_process else handler)
+        if own_process:
+            _let_go()
+        for number, handler in before.items() if not own_process else ():
+            if handler is not None:
+                signal.signal(number, handler)
+
+
+def _let_go() -> None:
+    """Ignore signals from now on."""
+    for number in EXIT_CODES:
+        signal.signal(number, signal.SIG_IGN)
+    if sys.platform != "win32":  # libraries give them another action while they end, as Ray does
+        signal.pthread_sigmask(signal.SIG_BLOCK, EXIT_CODES)
 
 
 def _main(words: list[str]) -> int:

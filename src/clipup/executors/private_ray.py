@@ -7,12 +7,17 @@ token, which every process of this Ray inherits, keeps other users of the machin
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import secrets
+import signal
 import subprocess
 import sys
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 from clipup.errors import FileFault, InvalidArgument
@@ -22,6 +27,7 @@ OLDEST = (2, 52)
 """The first version with tokens."""
 ADDRESS = "127.0.0.1"
 
+_ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 _SETTINGS = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN")
 # Waits until the process that started it is gone, or closes the pipe. Then it ends what is left. A handle of a process
 # (pidfd) never means another process that got the same number later.
@@ -64,13 +70,23 @@ class PrivateRay:
         earlier = descendants(os.getpid())
         constants: Any = ray._private.ray_constants
         is_cluster, constants.ENABLE_RAY_CLUSTER = constants.ENABLE_RAY_CLUSTER, False
+        services: Any = ray._private.services
+        popen = services.ConsolePopen
+        services.ConsolePopen = partial(_start_apart, popen)
         try:
-            ray.init(address="local", _node_ip_address=ADDRESS, **options)
+            with own_handlers():
+                ray.init(address="local", _node_ip_address=ADDRESS, **options)
         except BaseException:
+            with no_signals():
+                ray.shutdown()
+            for number in descendants(os.getpid()) - earlier:
+                with suppress(OSError):
+                    os.kill(number, signal.SIGKILL)
             self.close()
             raise
         finally:
             constants.ENABLE_RAY_CLUSTER = is_cluster
+            services.ConsolePopen = popen
         started = sorted(descendants(os.getpid()) - earlier)
         # In a session of its own: Ctrl-C in the terminal must not end it.
         self._watch = subprocess.Popen(
@@ -96,6 +112,82 @@ class PrivateRay:
                 os.environ[name] = value
         if before:
             _read_settings(self._ray)
+
+
+def _start_apart(popen: Any, *words: Any, preexec_fn: Callable[[], None] | None = None, **options: Any) -> Any:
+    """Start a process of Ray in a group of its own.
+
+    A signal to our group, as from a terminal or a batch system, must not end Ray under the run.
+    """
+
+    def begin() -> None:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # see `own_handlers`
+        if preexec_fn is not None:
+            preexec_fn()
+
+    return popen(*words, preexec_fn=begin, process_group=0, **options)
+
+
+@contextmanager
+def own_handlers() -> Generator[None]:
+    """Hold SIGTERM back during ``ray.init``, which installs handlers of its own: in Python, and in C++ one that aborts.
+
+    Ray's threads begin here, so that they never get this signal.
+    """
+    if not _may_handle():
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+@contextmanager
+def no_signals() -> Generator[None]:
+    """Ignore signals while Ray shuts down: half shut down, it ends this process with an exit code of its own."""
+    if not _may_handle():
+        yield
+        return
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in _ENDING}
+    try:
+        with _kept_from_c():
+            yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _may_handle() -> bool:
+    return sys.platform != "win32" and threading.current_thread() is threading.main_thread()
+
+
+@contextmanager
+def _kept_from_c() -> Generator[None]:
+    """Keep what SIGTERM does while Ray shuts down.
+
+    Its C++ code gives the signal its default action back, whatever Python's handler is. So a thread says again and
+    again what it should be.
+    """
+    c_signal, done = ctypes.CDLL(None).signal, threading.Event()
+    c_signal.argtypes, c_signal.restype = (ctypes.c_int, ctypes.c_void_p), ctypes.c_void_p
+    kept = c_signal(signal.SIGTERM, int(signal.SIG_IGN))
+
+    def keep() -> None:
+        while not done.is_set():
+            c_signal(signal.SIGTERM, kept)
+            done.wait(0.0005)
+
+    thread = threading.Thread(target=keep, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 def _read_settings(ray: Any) -> None:

@@ -9,13 +9,14 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, NewType, cast
 
 from clipup.errors import InvalidArgument, MissingDependency
 from clipup.executors import wire
 from clipup.executors.jobs import Setup, Worker, WorkerDescription
-from clipup.executors.private_ray import PrivateRay
+from clipup.executors.private_ray import PrivateRay, no_signals, own_handlers
 from clipup.executors.scheduler import AnyJob, Assignment, Event, Failed, Finished, Joined, Lost
 from clipup.executors.work_queue import RangeRule
 from clipup.processors import available_threads
@@ -134,9 +135,11 @@ class RayTransport:
     def close(self) -> None:
         """Kill all actors, and stop Ray if it was started here."""
         if not self._closed:
-            self._closed = True
-            self._end()
-            self._cluster.close()
+            try:
+                self._end()
+            finally:
+                self._closed = True
+                self._cluster.close()
 
     def _end(self) -> None:
         actors, self._actors = self._actors, {}
@@ -205,7 +208,10 @@ class _Cluster:
                     **quiet,
                 )
             else:
-                with warnings.catch_warnings(action="ignore"):  # Ray Client's warnings are part of the error below
+                with (
+                    own_handlers(),
+                    warnings.catch_warnings(action="ignore"),
+                ):  # Ray Client's warnings are part of the error below
                     self._ray.init(address=None if address == "ray" else address, **quiet)
         except (ConnectionError, ValueError, RuntimeError) as error:
             first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
@@ -251,9 +257,10 @@ class _Cluster:
 
     def close(self) -> None:
         """Stop the Ray that was started here. A Ray that others use is left alone."""
-        if self._own and self._ray.is_initialized():
-            self._ray.shutdown()
-        self._private.close()
+        with no_signals() if self._own else nullcontext():
+            if self._own and self._ray.is_initialized():
+                self._ray.shutdown()
+            self._private.close()
 
 
 def _import_ray() -> Any:

@@ -9,7 +9,7 @@ import time
 import warnings
 
 from clipup.cli.arguments import add_output_flags
-from clipup.cli.output import print_json, say, table
+from clipup.cli.output import print_json, say, table, terminal_width
 from clipup.engines import Task, make_engine, registry
 from clipup.errors import ClipUpError, MissingDependency, UnknownEnvironment
 from clipup.runs.trust import check_import
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     names = ("env", "observation", "action", "engine", "preset")
     cells = [(*(str(row[name] or "-") for name in names), str(row["refusal"] or "")) for row in shown]
-    say(table(HEADER, cells))
+    say(table(HEADER, cells, width=terminal_width(sys.stdout)))
     for row in shown:
         if row["note"]:
             say(f"note: {row['note']}")

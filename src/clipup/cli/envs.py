@@ -26,7 +26,7 @@ environment works as module:EnvId, which imports the module first. With few matc
 start the same whatever the seed."""
 EXAMPLES = """examples:
   clipup envs                 (all that can be trained on)
-  clipup envs atari --all     (and those that cannot, with the reason)
+  clipup envs cheetah --all   (and those that cannot, with the reason)
   clipup envs walker          (those with "walker" in their name)
   clipup envs 'Humanoid*-v5' --json"""
 

@@ -127,6 +127,8 @@ def _make_by_id(task: Task, name: str) -> Any:
             # The user chose this version; the paper's results are for old ones.
             warnings.filterwarnings("ignore", message=".*is out of date.*")
             warnings.filterwarnings("ignore", message=".*Box (low|high|bound)'s precision.*")
+            # A file that was run by its path may be imported once more by the entry point that it registers.
+            warnings.filterwarnings("ignore", message=".*Overriding environment .* already in registry.*")
             # Box2D's bindings crash the interpreter if this warning of theirs is turned into an error.
             warnings.filterwarnings("ignore", message="builtin type .* has no __module__", category=DeprecationWarning)
             return cast(Any, gymnasium).make(_id_for_gymnasium(name), disable_env_checker=True, **options)
@@ -146,7 +148,8 @@ def _make_by_id(task: Task, name: str) -> Any:
 
 def _failed(task: Task, error: Exception) -> EnvironmentFault | InvalidArgument:
     """Return the error for an environment that raised while it was made: its own fault, or that of its options."""
-    if isinstance(error, TypeError) and any(f"{kind} argument" in str(error) for kind in ("keyword", "positional")):
+    mismatches = ("keyword argument", "positional argument", "takes no arguments")
+    if isinstance(error, TypeError) and any(text in str(error) for text in mismatches):
         given = ", ".join(f"{key}={value!r}" for key, value in task.env_options.items()) or "none"
         return InvalidArgument(f"{task.label} does not take these options: {given} ({one_line(error)})")
     return EnvironmentFault(f"making {task.label} failed: {one_line(error)}")

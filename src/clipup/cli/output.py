@@ -100,7 +100,14 @@ def _block(header: Sequence[str], row: Sequence[str], width: int) -> list[str]:
         if len(part) + 2 <= room:
             lines[-1] += f", {part}"
         else:
-            lines.append(f"  {part}")
+            lines += textwrap.wrap(
+                part,
+                width,
+                initial_indent="  ",
+                subsequent_indent="    ",
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
         room = width - len(lines[-1])
     return lines
 

@@ -125,6 +125,35 @@ Hopper = robot("hopper.xml", 5, Legs(lowest=0.7, highest=math.inf, largest_lean=
 Walker2d = robot("walker2d_v5.xml", 8, Legs(lowest=0.8, highest=2.0, largest_lean=1.0))
 
 
+def observe_poles(model: Any, data: Any, options: Any, observation: Any) -> None:
+    """See the place of the cart and the angles of both poles, and no velocity."""
+    for i in range(3):
+        observation[i] = data.qpos[i]
+
+
+def keep_upright(model: Any, data: Any, options: Any, memory: Any, action: Any) -> float:
+    """10 for each step, less penalties for the distance of the tip from its highest place and for speed."""
+    x, y = data.site_xpos[0, 0], data.site_xpos[0, 2] - 2.0
+    alive = 10.0 if data.site_xpos[0, 2] > 1.0 else 0.0
+    return alive - (0.01 * x * x + y * y) - (1e-3 * data.qvel[1] ** 2 + 5e-3 * data.qvel[2] ** 2)
+
+
+def have_fallen(model: Any, data: Any, options: Any, observation: Any) -> bool:
+    """Whether the tip of the second pole is no higher than 1."""
+    return data.site_xpos[0, 2] <= 1.0
+
+
+def almost_upright(generator: np.random.Generator, model: Any, options: Any) -> tuple[Any, Any]:
+    """Start upright, with noise on every position and velocity."""
+    return model.qpos0 + generator.uniform(-0.1, 0.1, model.nq), 0.1 * generator.standard_normal(model.nv)
+
+
+DoublePendulum = clipup.MujocoTask(
+    model=MODELS / "inverted_double_pendulum.xml", observation_size=3, observe=observe_poles, reward=keep_upright,
+    terminated=have_fallen, start=almost_upright, frame_skip=5,
+)  # fmt: skip
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Train a policy that remembers and one that does not, and compare them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

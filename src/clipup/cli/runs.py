@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from clipup.cli.arguments import add_output_flags
@@ -45,11 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not paths:
         say(f"no runs in {root}; make one: clipup train LunarLanderContinuous-v3")
         return 0
-    text = table(HEADER, [_cells(row) for row in rows])
-    width = terminal_width(sys.stdout)
-    if width is not None and max(map(len, text.split("\n"))) > width:
-        text = "\n".join(_block(_cells(row)) for row in rows)
-    say(text)
+    say(table(HEADER, [_cells(row) for row in rows], width=terminal_width(sys.stdout)))
     if hidden:
         say(f"and {hidden} trials of clipup tune (--all lists them)")
     return 0
@@ -59,12 +54,6 @@ def _is_trial(path: Path, root: Path) -> bool:
     """Whether a run is a trial of a search that lies below `root`."""
     search = path.parent.parent
     return path.parent.name == TRIALS and (search / MARKER).is_file() and root.absolute() in search.absolute().parents
-
-
-def _block(cells: Sequence[str]) -> str:
-    """A run as a few short lines, for a narrow terminal."""
-    named = [f"{name} {cell}" for name, cell in zip(HEADER[2:], cells[2:], strict=True)]
-    return "\n".join([cells[0], f"  {cells[1]}", *(f"  {', '.join(named[at : at + 2])}" for at in range(0, 6, 2))])
 
 
 def describe(path: Path) -> dict[str, object]:

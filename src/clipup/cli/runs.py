@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 from pathlib import Path
 
 from clipup.cli.arguments import add_output_flags
 from clipup.cli.output import print_json, say, table, terminal_width
 from clipup.errors import ClipUpError, FileFault
-from clipup.runs.records import read_records
+from clipup.runs.records import read_standing
 from clipup.runs.rundir import RunDirectory, runs_below
 from clipup.tracking.terminal import count, number
 from clipup.tuning.directory import MARKER, TRIALS
@@ -63,14 +64,9 @@ def describe(path: Path) -> dict[str, object]:
         config = directory.read_config()
         row |= {"env": config.env, "seed": config.seed, "generations": config.generations}
         status = directory.read_status()
-        records = read_records(directory.records_path)
-        scored = [record for record in records if record.score is not None]
-        row["generation"] = records[-1].generation if records else 0
-        row["total_interactions"] = records[-1].total_interactions if records else 0
-        row["score"] = scored[-1].score if scored else None
+        row |= dataclasses.asdict(read_standing(directory.records_path))
         if status.state == "finished" and status.score is not None:
             row["score"] = status.score
-        row["best_score"] = max((record.score for record in scored if record.score is not None), default=None)
         row["state"] = status.state
     except ClipUpError as error:
         row |= {"state": "damaged", "error": str(error)}

@@ -113,3 +113,4 @@ def test_results_print_as_one_short_line() -> None:
     pytest.importorskip("envpool")
     result = clipup.train("Pendulum-v1", generations=2, population=4, evaluation_episodes=1)
     assert len(repr(result)) < 200 and "\n" not in str(result) and "Pendulum-v1" in str(result)
+    assert len(repr(clipup.evaluate(result.policy, "Pendulum-v1", episodes=100))) < 200

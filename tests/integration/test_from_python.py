@@ -24,9 +24,9 @@ def test_callbacks_are_told_of_each_generation_can_stop_and_add_figures(tmp_path
     seen: list[Progress] = []
 
     class Watcher:
-        def __call__(self, progress: Progress) -> bool:
+        def __call__(self, progress: Progress) -> Any:
             seen.append(progress)
-            return progress.record.generation == 3
+            return np.int64(progress.record.generation) == 3  # a truth value of numpy's
 
     def norm(progress: Progress) -> dict[str, float]:
         return {"norm": float(np.linalg.norm(progress.policy.parameters))}
@@ -173,3 +173,10 @@ def test_a_search_without_any_finite_fitness_says_so_and_one_can_be_called_off()
         lambda x: -(x**2).sum(axis=1), dimension=2, max_speed=0.1, callback=lambda summary: summary.generation == 4
     )
     assert found.stopped == "callback" and len(found.history) == 4
+    found = clipup.maximize(
+        lambda x: -(x**2).sum(axis=1),
+        dimension=2,
+        max_speed=0.1,
+        callback=lambda summary: np.float64(summary.best) > -9,
+    )
+    assert found.stopped == "callback" and len(found.history) == 1

@@ -102,9 +102,9 @@ def test_every_label_of_the_live_table_is_a_name_of_the_glossary() -> None:
     display.begin(INFO)
     for _ in range(2):
         display.generation(RECORD, CLOCK)
-    table = display._render()
+    table, curve = display._render().renderables
     display.end(Status("finished"))
-    labels = {str(cell) for column in (0, 2) for cell in table.columns[column].cells} - {""}
+    labels = {str(cell) for column in (0, 2) for cell in table.columns[column].cells} | {str(curve).split()[0]}
     assert len(labels) == 13
     assert sorted(labels - SHOWN) == []
 

@@ -20,7 +20,9 @@ EXAMPLES = """examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("env", metavar="ENV", help="an id, module:id, or your own task: module:Name, file.py:Name")
+    parser.add_argument(
+        "env", metavar="ENV", help="an id, module:id, or your own environment or task: module:Name, file.py:Name"
+    )
     parser.add_argument("--policy", default="linear-bias", metavar="TEXT", help="as in train (default: linear-bias)")
     parser.add_argument("--population", type=whole_number, default=200, metavar="N", help="candidates (default: 200)")
     parser.add_argument("--lanes", type=whole_number, metavar="N", help="simulators in parallel")

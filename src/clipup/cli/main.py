@@ -147,9 +147,10 @@ class _Messages(logging.Handler):
     """Writes what the library says to standard error as it is now: a live display shows it above its table."""
 
     def emit(self, record: logging.LogRecord) -> None:
+        from clipup.cli.output import note
+
         with contextlib.suppress(OSError, ValueError):
-            sys.stderr.write(printable(record.getMessage()) + "\n")
-            sys.stderr.flush()
+            note(record.getMessage())
 
 
 @contextlib.contextmanager

@@ -52,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "env",
         nargs="?",
         metavar="ENV",
-        help="an id, module:id, or your own task: module:Name, file.py:Name (see: clipup envs)",
+        help="an id, module:id, or your own environment or task: module:Name, file.py:Name (see: clipup envs)",
     )
     run = parser.add_argument_group("the run")
     run.add_argument("--run", metavar="DIR", help="run directory (default: runs/ENV-1, or the next free number)")

@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "env",
         metavar="ENV",
-        help="an id, module:id, or your own task: module:Name, file.py:Name (see: clipup envs)",
+        help="an id, module:id, or your own environment or task: module:Name, file.py:Name (see: clipup envs)",
     )
     usual = TuningSettings()
     group = parser.add_argument_group("the search for max_speed")

@@ -54,13 +54,16 @@ def _list(*, json_output: bool) -> int:
     if json_output:
         print_json({entry.name: dataclasses.asdict(entry) for entry in catalog()})
         return 0
+    from clipup.export.policy import read_policy
+    from clipup.tracking.terminal import duration
+
     rows = [
         [
             entry.name,
-            str(entry.settings.get("policy", "linear-bias")),
+            read_policy(entry.path)[0].network.describe(),
             f"{entry.score:.1f} ± {entry.standard_error:.1f}",
             f"{entry.interactions / 1e6:.2f} million",
-            f"{entry.seconds / 60:.1f} min",
+            duration(max(1.0, entry.seconds)),
         ]
         for entry in catalog()
     ]

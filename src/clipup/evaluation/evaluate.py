@@ -58,7 +58,7 @@ def summarize(returns: ArrayLike) -> Summary:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evaluation:
     """The result of an evaluation."""
 
@@ -67,6 +67,15 @@ class Evaluation:
     interactions: int
     engine: str
     seed: int
+
+    def __repr__(self) -> str:
+        """Return one short line, without the single returns."""
+        error = self.summary.standard_error
+        more = f" ± {error:.2f}" if math.isfinite(error) else ""
+        return (
+            f"Evaluation(mean {self.summary.mean:.2f}{more}, {self.summary.episodes} episodes, "
+            f"{self.interactions} interactions, {self.engine}, seed {self.seed})"
+        )
 
 
 Source = Policy | str | os.PathLike[str]

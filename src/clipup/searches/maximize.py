@@ -373,7 +373,8 @@ def optimize(
                     f"no fitness of generation {search.generation} is a finite number, so there is nothing to follow; "
                     "check the score function"
                 )
-            if callback is not None and callback(history[-1]) is True:
+            answer = None if callback is None else callback(history[-1])
+            if isinstance(answer, bool | np.bool_) and answer:  # comparisons of numpy's numbers give the latter
                 stopped = "callback"
                 break
             if best_fitness >= goal:

@@ -15,6 +15,10 @@ from clipup.tracking.terminal import count, duration, headline, number, remainin
 
 _BARS = "▁▂▃▄▅▆▇█"
 _HISTORY = 60
+ROOM = 80
+"""Columns that two pairs of a name and a value need beside each other; with fewer, they stand below each other."""
+MARGIN = 16
+"""Columns that the names and the space after them take, before the curve."""
 _LABELS = {**NAMES, "speed": f"{NAMES['speed']} / max"}
 
 
@@ -63,6 +67,7 @@ class LiveDisplay(Tracker):
             self._info = None
 
     def _render(self) -> Any:
+        from rich.console import Group
         from rich.table import Table
         from rich.text import Text
 
@@ -77,8 +82,9 @@ class LiveDisplay(Tracker):
         if record.max_speed is not None:
             speed += f" / {record.max_speed:.4g}" + (" (clipped)" if record.clipped else "")
         gradient = f"{record.gradient_norm:.3g}" if math.isfinite(record.gradient_norm) else "-"
+        narrow = self._console.width < ROOM
         table = Table.grid(padding=(0, 3))
-        for _ in range(4):
+        for _ in range(2 if narrow else 4):
             table.add_column(no_wrap=True)
         rows = [
             ("generation", f"{record.generation}{limit}", "score", self._score),
@@ -88,21 +94,24 @@ class LiveDisplay(Tracker):
             ("seconds", duration(elapsed), "stdev_norm", f"{record.stdev_norm:.4g}"),
             (TIME_LEFT, remaining(config, record, clock), "gradient_norm", gradient),
         ]
-        for first, left, second, right in rows:
-            named = [Text(_LABELS.get(key, key), style="dim") for key in (first, second)]
-            table.add_row(named[0], left, named[1], right)
-        if len(self._scores) > 1:
-            table.add_row(Text("curve", style="dim"), Text(sparkline(self._scores), style="green"), "", "")
-        return table
+        pairs = [[row[:2] for row in rows], [row[2:] for row in rows]]
+        for line in [[pair] for part in pairs for pair in part] if narrow else zip(*pairs, strict=True):
+            named = ((Text(_LABELS.get(key, key), style="dim"), value) for key, value in line)
+            table.add_row(*(cell for pair in named for cell in pair))
+        if len(self._scores) < 2:
+            return table
+        # Not in the table, whose columns it would widen.
+        curve = sparkline(self._scores, self._console.width - MARGIN)
+        return Group(table, Text.assemble((f"{'curve':<{MARGIN}}", "dim"), (curve, "green")))
 
 
-def sparkline(values: list[float]) -> str:
-    """A curve through some values, as one line of block characters.
+def sparkline(values: list[float], length: int = _HISTORY) -> str:
+    """A curve through the last `length` values, as one line of block characters.
 
     >>> sparkline([0.0, 1.0, 2.0])
     '▁▅█'
     """
-    shown = values[-_HISTORY:]
+    shown = values[-max(1, min(length, _HISTORY)) :]
     low, high = min(shown), max(shown)
     scale = (len(_BARS) - 1) / (high - low) if high > low else 0.0
     return "".join(_BARS[int((value - low) * scale + 0.5)] for value in shown)

@@ -102,7 +102,9 @@ def score(record: Record) -> str:
     if record.score is None:
         return "-"
     error = record.score_standard_error
-    return number(record.score) + (f" ± {error:.2g}" if error is not None else "")
+    if error is None:
+        return number(record.score)
+    return f"{number(record.score)} ± " + (f"{error:.2g}" if error < 99.5 else f"{error:,.0f}")
 
 
 def count(value: float) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from clipup.errors import InvalidArgument
 from clipup.policies import Policy
 from clipup.runs.config import RunConfig
@@ -37,9 +39,9 @@ def call_all(callbacks: tuple[Callback, ...], progress: Progress) -> tuple[bool,
         answer = callback(progress)
         if isinstance(answer, Mapping):
             figures |= {str(name): _figure(str(name), value) for name, value in answer.items()}
-        elif answer is True:
-            stop = True
-        elif answer not in (None, False):
+        elif isinstance(answer, bool | np.bool_):  # comparisons of numpy's numbers give the latter
+            stop = stop or bool(answer)
+        elif answer is not None:
             raise InvalidArgument(f"a callback must return True (stop), figures by name, or None, got {answer!r}")
     return stop, figures
 

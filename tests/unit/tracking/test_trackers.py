@@ -71,18 +71,23 @@ def test_a_reader_who_has_gone_does_not_end_a_run():
     PlainDisplay(closed).message("lost")
 
 
-def test_the_live_display_draws_everything_that_it_should():
+@pytest.mark.parametrize("columns", [50, 60, 80, 120])
+def test_the_live_display_draws_everything_that_it_should(columns: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", str(columns))
     stream = io.StringIO()
     display = LiveDisplay(stream)
     display.begin(info(generation=3))
     display.generation(record(4, 2.0), CLOCK)
+    for generation in range(5, 70):
+        display.generation(record(generation, generation % 2), CLOCK)
     display.generation(record(5, 9.0), CLOCK)
     display.message("[not markup]")
     display.end(Status("finished"))
-    text = stream.getvalue()
+    text = " ".join(stream.getvalue().split())
+    assert "…" not in text  # nothing is cut off
     for words in (
         *("generation", "5 / 10", "population", "interactions", "9.00 ± 0.5 (generation 5)", "best fitness"),
-        *("mean fitness", "0.1 / 0.15 (clipped)", "stdev norm", "steps/s", "training time", "time left", "▁█"),
+        *("mean fitness", "0.1 / 0.15 (clipped)", "stdev norm", "steps/s", "training time", "time left", "▂▁▂█"),
         *("going on from generation 3", "[not markup]"),
     ):
         assert words in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from typing import Any, cast
 
@@ -11,7 +12,7 @@ from clipup.engines.gymnasium.environment import BareEnvironment
 from clipup.engines.protocol import EngineEntry, is_installed, library_version
 from clipup.engines.rendering import Episode
 from clipup.engines.task import OwnTask, Task
-from clipup.errors import ClipUpError, InvalidArgument, MissingDependency
+from clipup.errors import ClipUpError, InvalidArgument, MissingDependency, UnknownEnvironment
 from clipup.policies import Policy
 
 SIMULATORS = {
@@ -20,6 +21,8 @@ SIMULATORS = {
     "pybullet_envs_gymnasium": {"pybullet": "bullet", "pybullet_envs_gymnasium": "bullet"},
 }
 """The modules that environments need besides Gymnasium, by where the environment is defined."""
+
+_VERSIONED = re.compile(r"[^:]+-v\d+")  # Gymnasium itself finds the version where an id has none
 
 
 class GymnasiumEntry(EngineEntry):
@@ -43,10 +46,14 @@ class GymnasiumEntry(EngineEntry):
         return ":" in env or env in self.ids()
 
     def refusal(self, task: Task) -> ClipUpError | None:
-        """Return an error if Gymnasium is missing, or for what is no environment: all else shows when one is made."""
+        """Return an error if Gymnasium is missing, or for what it does not have: all else shows when one is made."""
         if isinstance(task.env, OwnTask):
             return InvalidArgument(f"Gymnasium runs environments, and {task.label} is a task of the compiled engine")
-        return None if is_installed("gymnasium") else MissingDependency.of("gymnasium", extra="train")
+        if not is_installed("gymnasium"):
+            return MissingDependency.of("gymnasium", extra="train")
+        if isinstance(task.env, str) and _VERSIONED.fullmatch(task.env) and task.env not in self.ids():
+            return UnknownEnvironment(f"Gymnasium has no {task.env!r}")  # told before processes are started
+        return None
 
     def make(self, task: Task, *, lanes: int, threads: int | None, reason: str) -> GymnasiumEngine:
         """Return the engine, which has neither lanes nor threads."""

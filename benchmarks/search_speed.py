@@ -7,6 +7,7 @@ paper's Humanoid, its population at the bound) this measures, interleaved in one
 
 - numpy alone drawing the 1600 × 6409 float32 normals in bulk;
 - clipup's `ask` and `tell`, and `batch` and `tell`, where the population is never in memory;
+- the `ask` and `tell` of clipup's OpenAI-ES and SNES, which must be no slower than those of PGPE;
 - EvoTorch's functional `pgpe_ask` and `pgpe_tell`;
 
 once with all cores and once on one; then the peak memory of `batch` and `tell`, and the time to import clipup over
@@ -27,12 +28,23 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import clipup
 
 DIMENSION, POPULATION, MAX_SPEED = 6409, 3200, 0.015
 DIRECTIONS_BYTES = POPULATION // 2 * DIMENSION * 4
 RESULT = Path(__file__).parent / "results" / "search_speed.json"
-LIMITS = {"clipup over numpy": 2.0, "memory over directions": 1.3, "import over numpy, seconds": 0.3}
+LIMITS = {
+    "clipup over numpy": 2.0,
+    "OpenAI-ES over PGPE": 1.0,
+    "SNES over PGPE": 1.0,
+    "memory over directions": 1.3,
+    "import over numpy, seconds": 0.3,
+}
 
 
 Seconds = tuple[float, float]  # on the wall, of the processors
@@ -111,10 +123,11 @@ def measure_speed(rival_python: str | None, repeats: int) -> tuple[dict[str, obj
     generator = np.random.default_rng(1)
     fitnesses = np.arange(float(POPULATION))
     rival = Rival(rival_python) if rival_python else None
+    others = other_searches()
 
-    def ask_and_tell() -> None:
-        search.ask()
-        search.tell(fitnesses)
+    def ask_and_tell(one: clipup.Search = search) -> None:
+        one.ask()
+        one.tell(fitnesses)
 
     def batch_and_tell() -> None:
         search.batch()
@@ -126,6 +139,7 @@ def measure_speed(rival_python: str | None, repeats: int) -> tuple[dict[str, obj
         ),
         "clipup ask + tell": lambda: timed(ask_and_tell),
         "clipup batch + tell": lambda: timed(batch_and_tell),
+        **{f"{name} ask + tell": partial(timed, partial(ask_and_tell, one)) for name, one in others.items()},
     }
     if rival is not None:
         contestants["evotorch pgpe_ask + pgpe_tell"] = rival.generation
@@ -138,12 +152,8 @@ def measure_speed(rival_python: str | None, repeats: int) -> tuple[dict[str, obj
     if rival is not None:
         rival.close()
 
-    def by_clock(values: list[Seconds]) -> dict[str, dict[str, float]]:
-        return {clock: spread([pair[number] for pair in values]) for number, clock in enumerate(CLOCKS)}
-
     def ratio(over: str, under: str) -> dict[str, dict[str, float]]:
-        pairs = zip(seconds[over], seconds[under], strict=True)
-        return by_clock([(one[0] / other[0], one[1] / other[1]) for one, other in pairs])
+        return ratio_by_clock(seconds[over], seconds[under])
 
     report: dict[str, object] = {
         "cores": len(os.sched_getaffinity(0)),
@@ -151,9 +161,32 @@ def measure_speed(rival_python: str | None, repeats: int) -> tuple[dict[str, obj
         "clipup over numpy": ratio("clipup ask + tell", "numpy bulk draw"),
         "clipup, not materialized, over numpy": ratio("clipup batch + tell", "numpy bulk draw"),
     }
+    for name in others:
+        report[f"{name} over PGPE"] = ratio(f"{name} ask + tell", "clipup ask + tell")
     if rival is not None:
         report["evotorch over clipup"] = ratio("evotorch pgpe_ask + pgpe_tell", "clipup ask + tell")
     return report, rival.versions if rival is not None else {}
+
+
+def other_searches() -> dict[str, clipup.Search]:
+    """Return the searches whose ask and tell are compared with those of PGPE."""
+    import clipup
+
+    radius = 15 * MAX_SPEED
+    return {
+        "OpenAI-ES": clipup.OpenAIES(dimension=DIMENSION, population_size=POPULATION, max_speed=MAX_SPEED, seed=1),
+        "SNES": clipup.SNES(dimension=DIMENSION, population_size=POPULATION, radius=radius, seed=1),
+    }
+
+
+def by_clock(values: list[Seconds]) -> dict[str, dict[str, float]]:
+    """Return the spread of the seconds, or of their ratios, by each clock."""
+    return {clock: spread([pair[number] for pair in values]) for number, clock in enumerate(CLOCKS)}
+
+
+def ratio_by_clock(over: list[Seconds], under: list[Seconds]) -> dict[str, dict[str, float]]:
+    """Return the spread of the ratios, each taken within one repeat."""
+    return by_clock([(one[0] / other[0], one[1] / other[1]) for one, other in zip(over, under, strict=True)])
 
 
 def spread(values: list[float]) -> dict[str, float]:

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -124,7 +125,7 @@ def test_tasks_without_velocities_are_gymnasium_s_in_all_but_what_is_observed(ou
     from clipup.importing import load_place
 
     task = getattr(load_place(str(EXAMPLES / "hidden_velocities.py"), ours), ours)
-    environment = gymnasium.make(theirs).unwrapped
+    environment: Any = gymnasium.make(theirs).unwrapped
     environment.action_space.seed(1)
     seen, ended, memory = np.empty(task.observation_size), 0, np.zeros(1)
     environment.reset(seed=1)

@@ -21,11 +21,12 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 RESULT = Path(__file__).parent / "results" / "policy_speed.json"
 MEMORY, PLAIN = "gru:32", "mlp:64"
@@ -112,9 +113,9 @@ class Rival:
 # -- ours --------------------------------------------------------------------------------------------------------------
 
 
-def spread(ratios: Sequence[float]) -> dict[str, float]:
+def spread(ratios: NDArray[np.float64]) -> dict[str, float]:
     """Return the median, the least and the largest of the ratios of all repeats."""
-    found = {"median": statistics.median(ratios), "least": min(ratios), "largest": max(ratios)}
+    found = {"median": np.median(ratios), "least": np.min(ratios), "largest": np.max(ratios)}
     return {name: round(float(value), 3) for name, value in found.items()}
 
 

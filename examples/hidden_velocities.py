@@ -3,10 +3,10 @@
     python examples/hidden_velocities.py                      (train with a memory and without, about a minute)
     clipup train examples/hidden_velocities.py:CartPole --policy gru:16 --max-speed 0.3 --generations 100
     clipup train examples/hidden_velocities.py:CartPole --policy linear-bias --max-speed 0.3 --generations 100
-    clipup train examples/hidden_velocities.py:Hopper --policy gru:16
+    clipup train examples/hidden_velocities.py:DoublePendulum --policy gru:8 --max-speed 0.15 --population 200
 
-Needs clipup[train]. `CartPole` has the physics of Gymnasium's CartPole-v1, and 500 is its best score. `Hopper` and
-`Walker2d` have the models, rewards and starts of Hopper-v5 and Walker2d-v5.
+Needs clipup[train]. The tasks are Gymnasium's CartPole-v1, InvertedDoublePendulum-v5, Hopper-v5 and Walker2d-v5 in all
+but what is observed. docs/policies.md has scores of trained policies.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -110,6 +111,47 @@ def test_every_search_comes_nearer_than_it_started(tmp_path: Path) -> None:
     assert found.returncode == 0, found.stderr
     medians = [float(line[24:].split()[0]) for line in found.stdout.splitlines()[1:]]
     assert len(medians) == 5 and max(medians) < 3.0 * 30**0.5
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [("CartPole", "CartPole-v1"), ("DoublePendulum", "InvertedDoublePendulum-v5"), ("Hopper", "Hopper-v5"),
+     ("Walker2d", "Walker2d-v5")],
+)  # fmt: skip
+def test_tasks_without_velocities_are_gymnasium_s_in_all_but_what_is_observed(ours: str, theirs: str) -> None:
+    import gymnasium
+    import numpy as np
+
+    from clipup.importing import load_place
+
+    task = getattr(load_place(str(EXAMPLES / "hidden_velocities.py"), ours), ours)
+    environment: Any = gymnasium.make(theirs).unwrapped
+    environment.action_space.seed(1)
+    seen, ended, memory = np.empty(task.observation_size), 0, np.zeros(1)
+    environment.reset(seed=1)
+    for _ in range(80):
+        action = environment.action_space.sample()
+        if ours == "CartPole":
+            state = np.array(environment.state)
+            _, expected, terminated, _, _ = environment.step(action)
+            reward, over = task.step(state, action, None, task.options)
+            task.observe(state, task.options, seen)
+            positions = np.array(environment.state)[[0, 2]]
+        else:
+            world = environment.model, environment.data, task.options
+            if task.before is not None:
+                task.before(*world, memory)
+            _, expected, terminated, _, _ = environment.step(action)
+            reward, over = task.reward(*world, memory, action), task.terminated(*world, seen)
+            task.observe(*world, seen)
+            positions = environment.data.qpos[-task.observation_size :]
+        assert reward == pytest.approx(expected, rel=1e-6) and over == terminated
+        assert seen == pytest.approx(positions, rel=1e-12)
+        if terminated:
+            environment.reset()
+            ended += 1
+    assert ended
+    environment.close()
 
 
 def test_every_example_is_in_the_list_of_the_documentation() -> None:

@@ -44,6 +44,16 @@ def test_the_answer_is_a_command_a_file_and_a_picture(finished: Path, capsys: py
     assert b"<svg" in (finished / "score-by-max-speed.svg").read_bytes()
 
 
+@pytest.mark.parametrize("policy", ["gru:4", "own_policies:Leaky"])
+def test_a_policy_with_a_memory_and_one_of_one_s_own_are_tuned_like_any_other(
+    policy: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "environments"))
+    answer = tune(tmp_path / "run", capsys, "--policy", policy, "--generations", "2", "--points", "3", "--budget", "3")
+    assert f"--policy {policy}" in answer["command"]
+    assert tomllib.loads((tmp_path / "run/best.toml").read_text())["policy"] == policy
+
+
 def test_the_journal_is_json_that_optuna_reads_and_holds_no_pickle(finished: Path) -> None:
     import optuna
 

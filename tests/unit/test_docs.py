@@ -146,11 +146,17 @@ def test_the_examples_of_the_page_about_policies_train_and_its_commands_are_unde
 
 def test_the_scores_without_velocities_are_those_of_their_evaluations() -> None:
     page = (ROOT / "docs/policies.md").read_text("utf-8")
-    for policy in ("gru:16", "linear-bias"):
-        path = ROOT / f"results/evaluations/hidden-velocities-{policy.replace(':', '')}.json"
-        found = json.loads(path.read_text())
-        assert f"| `{policy}` |" in page
-        assert f"{found['mean']:.1f} ± {found['standard_error']:.1f}" in page
+    rows = [line for line in page.splitlines() if " ± " in line]
+    names = ["gru16", "linear-bias", "double-pendulum-gru8", "double-pendulum-linear-bias", "hopper-gru16",
+             "hopper-linear-bias"]  # fmt: skip
+    for row, name in zip(rows[-len(names) :], names, strict=True):
+        found = json.loads((ROOT / f"results/evaluations/hidden-velocities-{name}.json").read_text())
+        policy = "linear-bias" if name.endswith("linear-bias") else name.rpartition("-")[2].replace("gru", "gru:")
+        assert f"| `{policy}` |" in row
+        assert f"{found['mean']:.1f} ± {found['standard_error']:.1f} |" in row and found["episodes"] == 100
+        assert (ROOT / found["policy"]).is_file()
+    lasting = json.loads((ROOT / "results/evaluations/hidden-velocities-double-pendulum-gru8.json").read_text())
+    assert f"{sum(value > 9300 for value in lasting['returns'])} of 100 episodes" in page
 
 
 def test_the_score_of_the_stool_is_that_of_its_evaluation() -> None:

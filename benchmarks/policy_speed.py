@@ -2,11 +2,12 @@
 
     python benchmarks/policy_speed.py [--rival-python PYTHON] [--seconds S] [--repeats N]
 
-The first part measures, by turns in one run, whole generations of training on compiled tasks with ``gru:32`` and with
-an ``mlp`` of about as many parameters; and the policies alone, without a simulator. The second part trains the same
-``torch.nn.Module`` with clipup (on EnvPool and on Gymnasium, one thread or process) and with EvoTorch's `GymNE` in one
-process. PYTHON is an interpreter that has evotorch 0.6.1 and gymnasium; without it the rival is left out. Ratios are
-taken within each repeat, and their medians reported.
+The first part measures, by turns in one run, whole generations of training on compiled tasks with ``gru:32``, with an
+``mlp:64,N`` of about as many parameters, and with ``mlp:64`` for comparison; and the policies alone, without a
+simulator. The second part trains the same ``torch.nn.Module`` with clipup (one thread) and with EvoTorch in one
+process: `GymNE`, which runs one candidate after the other, and `VecGymNE`, which runs all of them in lockstep. PYTHON
+is an interpreter that has evotorch 0.6.1 and gymnasium; without it the rival is left out. Ratios are taken within each
+repeat; their median, least and largest are reported.
 """
 
 from __future__ import annotations
@@ -20,16 +21,19 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 RESULT = Path(__file__).parent / "results" / "policy_speed.json"
-PAIRS = {"CartPole-v1": ("gru:32", "mlp:64,48"), "Walker2d-v5": ("gru:32", "mlp:64,48")}
-"""For each task a policy with a memory, and hidden layers of about as many parameters."""
+MEMORY, PLAIN = "gru:32", "mlp:64"
+LAYERS = {"CartPole-v1": "mlp:64,49", "Walker2d-v5": "mlp:64,54"}
+"""For each task hidden layers of about as many parameters as `MEMORY` has there."""
 LIMITS = {"memory over layers, time per step": 1.5, "ours over evotorch": 1.0}
 MODULE_ENV, HIDDEN, POPULATION, MAX_SPEED = "CartPole-v1", 32, 40, 0.15
+RIVALS = ("GymNE", "VecGymNE")
 
 
 def module(observation_size: int, action_size: int) -> Any:
@@ -42,14 +46,14 @@ def module(observation_size: int, action_size: int) -> Any:
 # -- the rival ---------------------------------------------------------------------------------------------------------
 
 
-def serve_rival() -> None:
+def serve_rival(kind: str) -> None:
     """In the rival's interpreter: generations for as many seconds as each line says, their steps and time printed."""
     import torch
+    from evotorch import neuroevolution
     from evotorch.algorithms import PGPE
-    from evotorch.neuroevolution import GymNE
 
     torch.set_num_threads(1)
-    problem = GymNE(MODULE_ENV, module(4, 2), observation_normalization=True)
+    problem = getattr(neuroevolution, kind)(MODULE_ENV, module(4, 2), observation_normalization=True)
 
     def make() -> Any:
         return PGPE(
@@ -74,11 +78,11 @@ def serve_rival() -> None:
 
 
 class Rival:
-    """EvoTorch in its own interpreter."""
+    """EvoTorch in its own interpreter, with its problem class `kind`."""
 
-    def __init__(self, python: str) -> None:
+    def __init__(self, python: str, kind: str) -> None:
         self._process = subprocess.Popen(
-            [python, "-W", "ignore", __file__, "--serve-rival"],
+            [python, "-W", "ignore", __file__, "--serve-rival", kind],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
             env={**os.environ, "OMP_NUM_THREADS": "1"},
         )  # fmt: skip
@@ -108,50 +112,65 @@ class Rival:
 # -- ours --------------------------------------------------------------------------------------------------------------
 
 
-def alone(text: str, sizes: tuple[int, int]) -> float:
-    """Return the nanoseconds of one step of a policy in machine code, without a simulator."""
-    from clipup.policies import parse_policy
-    from clipup.policies.act import Actions, Actor
+def spread(ratios: Sequence[float]) -> dict[str, float]:
+    """Return the median, the least and the largest of the ratios of all repeats."""
+    found = {"median": statistics.median(ratios), "least": min(ratios), "largest": max(ratios)}
+    return {name: round(float(value), 3) for name, value in found.items()}
 
-    network = parse_policy(text, *sizes)
-    actor = Actor(network, None, Actions.discrete(sizes[1]), compiled=True)
-    rows = np.random.default_rng(0).normal(size=(512, network.parameter_count)).astype(np.float32)
-    arranged, state = actor.arrange(rows), actor.initial_state(512)
-    observations = np.random.default_rng(1).normal(size=(512, sizes[0]))
-    actor.act(arranged, observations, state)
-    times = []
-    for _ in range(9):
+
+class Alone:
+    """A policy in machine code, without a simulator."""
+
+    def __init__(self, text: str, sizes: tuple[int, int]) -> None:
+        from clipup.policies import parse_policy
+        from clipup.policies.act import Actions, Actor
+
+        network = parse_policy(text, *sizes)
+        self._actor = Actor(network, None, Actions.discrete(sizes[1]), compiled=True)
+        rows = np.random.default_rng(0).normal(size=(512, network.parameter_count)).astype(np.float32)
+        self._arranged, self._state = self._actor.arrange(rows), self._actor.initial_state(512)
+        self._observations = np.random.default_rng(1).normal(size=(512, sizes[0]))
+        self.nanoseconds()
+
+    def nanoseconds(self) -> float:
+        """Return the nanoseconds of one step."""
         begin = time.perf_counter()
         for _ in range(20):
-            actor.act(arranged, observations, state)
-        times.append((time.perf_counter() - begin) / 20 / 512)
-    return 1e9 * statistics.median(times)
+            self._actor.act(self._arranged, self._observations, self._state)
+        return 1e9 * (time.perf_counter() - begin) / 20 / 512
 
 
-def memory_against_layers(env: str, pair: tuple[str, str], seconds: float, repeats: int) -> dict[str, object]:
-    """Measure whole generations with both policies by turns."""
+def memory_against_layers(env: str, seconds: float, repeats: int) -> dict[str, object]:
+    """Measure whole generations, and steps without a simulator, of all policies by turns."""
     from clipup.engines import Task
     from clipup.training.bench import Contest
 
-    # Episodes of one length: what is compared is the time of a step, not how long an episode lasts.
-    contests = [Contest(Task(env, engine="compiled", max_episode_steps=100), network=text, threads=1) for text in pair]
-    speeds: list[list[float]] = [[], []]
-    for contest in contests:
-        contest.ours(1.0)
+    policies = (MEMORY, LAYERS[env], PLAIN)
+    # Short episodes: what is compared is the time of a step, not how long an episode lasts.
+    task = Task(env, engine="compiled", max_episode_steps=100)
+    contests = {text: Contest(task, network=text, threads=1) for text in policies}
+    engine = contests[MEMORY].engine
+    alone = {text: Alone(text, (engine.observation_size, engine.actions.size)) for text in policies}
+    for contest in contests.values():
+        contest.ours(min(1.0, seconds))
+    times: dict[str, list[float]] = {text: [] for text in policies}
+    bare: dict[str, list[float]] = {text: [] for text in policies}
     for _ in range(repeats):
-        for found, contest in zip(speeds, contests, strict=True):
-            found.append(contest.ours(seconds))
-    ratios = [layers / memory for memory, layers in zip(*speeds, strict=True)]
-    sizes = contests[0].engine.observation_size, contests[0].engine.actions.size
-    result = {
-        "policies": {text: contest.network.parameter_count for text, contest in zip(pair, contests, strict=True)},
-        "steps per second": {text: round(statistics.median(found)) for text, found in zip(pair, speeds, strict=True)},
-        "memory over layers, time per step": round(statistics.median(ratios), 3),
-        "policy alone, nanoseconds per step": {text: round(alone(text, sizes)) for text in pair},
-    }
-    for contest in contests:
+        for text in policies:
+            times[text].append(1e9 / contests[text].ours(seconds))
+        for text in policies:
+            bare[text].append(statistics.median(alone[text].nanoseconds() for _ in range(5)))
+    for contest in contests.values():
         contest.close()
-    return result
+    return {
+        "parameters": {text: contest.network.parameter_count for text, contest in contests.items()},
+        "steps of an episode": {text: round(contest.steps_of_an_episode, 1) for text, contest in contests.items()},
+        "nanoseconds per step": {text: round(statistics.median(found)) for text, found in times.items()},
+        "policy alone, nanoseconds per step": {text: round(statistics.median(found)) for text, found in bare.items()},
+        "memory over layers, time per step": spread(np.divide(times[MEMORY], times[LAYERS[env]])),
+        "memory over mlp:64, time per step": spread(np.divide(times[MEMORY], times[PLAIN])),
+        "memory over layers, policies alone": spread(np.divide(bare[MEMORY], bare[LAYERS[env]])),
+    }
 
 
 def module_against_rival(python: str | None, seconds: float, repeats: int) -> dict[str, object]:
@@ -162,30 +181,30 @@ def module_against_rival(python: str | None, seconds: float, repeats: int) -> di
     from clipup.training.bench import Contest
 
     torch.set_num_threads(1)
-    engines = ("envpool", "gymnasium", "compiled")
     contests = {
         engine: Contest(Task(MODULE_ENV, engine=engine), network=module(4, 2), population_size=POPULATION, threads=1)
-        for engine in engines
+        for engine in ("envpool", "gymnasium", "compiled")
     }
-    rival = Rival(python) if python else None
-    speeds: dict[str, list[float]] = {name: [] for name in (*engines, *(["evotorch"] if rival else []))}
+    rivals = {kind: Rival(python, kind) for kind in RIVALS} if python else {}
+    sides: dict[str, Callable[[float], float]] = {engine: contest.ours for engine, contest in contests.items()}
+    sides |= {kind: rival.speed for kind, rival in rivals.items()}
+    for speed in sides.values():
+        speed(min(1.0, seconds))
+    speeds: dict[str, list[float]] = {name: [] for name in sides}
     for _ in range(repeats):
-        for engine in engines:
-            speeds[engine].append(contests[engine].ours(seconds))
-        if rival:
-            speeds["evotorch"].append(rival.speed(seconds))
-    result: dict[str, object] = {
+        for name, speed in sides.items():
+            speeds[name].append(speed(seconds))
+    for one in (*contests.values(), *rivals.values()):
+        one.close()
+    return {
         "environment": MODULE_ENV,
+        "module": f"Linear(4, {HIDDEN}), Tanh, Linear({HIDDEN}, 2)",
+        "population": POPULATION,
         "steps per second": {name: round(statistics.median(found)) for name, found in speeds.items()},
+        "ours over evotorch": {
+            engine: {kind: spread(np.divide(speeds[engine], speeds[kind])) for kind in rivals} for engine in contests
+        },
     }
-    if rival:
-        rival.close()
-        result["ours over evotorch"] = {
-            engine: round(statistics.median(np.divide(speeds[engine], speeds["evotorch"])), 2) for engine in engines
-        }
-    for contest in contests.values():
-        contest.close()
-    return result
 
 
 def main() -> None:
@@ -195,12 +214,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--output", type=Path, default=RESULT)
-    parser.add_argument("--serve-rival", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--serve-rival", choices=RIVALS, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.serve_rival:
-        serve_rival()
+        serve_rival(given.serve_rival)
         return
-    found = {env: memory_against_layers(env, pair, given.seconds, given.repeats) for env, pair in PAIRS.items()}
+    found = {env: memory_against_layers(env, given.seconds, given.repeats) for env in LAYERS}
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     versions = {name: importlib.metadata.version(name) for name in ("numpy", "numba", "mujoco", "envpool", "torch")}
     result = {

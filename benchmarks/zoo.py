@@ -1,10 +1,11 @@
 """Train policies for the zoo, score them, and write the catalog.
 
-    python benchmarks/zoo.py NAME [NAME ...] [--runs DIR] [--workers N]
+    python benchmarks/zoo.py NAME [NAME ...] [--runs DIR] [--workers N] [--unfinished]
 
 PLANS has what each training is given. A run that is in DIR already goes on, or is taken as it is if it has finished.
-So the command can be stopped and called again. The policy is the best evaluated one of the run. It is scored over 100
-fresh episodes, whose seeds no training and no evaluation of a run ever uses. Without a name, the plans are listed.
+So the command can be stopped and called again. `--unfinished` takes a run as far as it is. The policy is the best
+evaluated one of the run. It is scored over 100 fresh episodes, whose seeds no training and no evaluation of a run ever
+uses. Without a name, the plans are listed.
 """
 
 from __future__ import annotations
@@ -73,17 +74,25 @@ PLANS: dict[str, dict[str, Any]] = {
     },
     "HalfCheetah-v5": {"env": "HalfCheetah-v5", "policy": "linear-bias", "population": 60, "generations": 300},
     "Walker2d-v5": {"env": "Walker2d-v5"},
+    "Humanoid-v4": {  # the paper's small population; the run of results/unfinished
+        "env": "Humanoid-v4",
+        "engine": "envpool",
+        "population": 80,
+        "population_max": 400,
+        "interactions": 60_000,
+        "generations": 1000,
+    },
 }
 for _plan in PLANS.values():
     _plan.setdefault("seed", 1)
 
 
-def train(name: str, runs: Path, workers: int | None) -> Path:
+def train(name: str, runs: Path, workers: int | None, *, unfinished: bool) -> Path:
     """Train what is left of a run; return its directory."""
     run, status = runs / name, runs / name / "status.json"
     if not status.exists():
         clipup.train(run=run, workers=workers, **PLANS[name])
-    elif json.loads(status.read_text())["state"] != "finished":
+    elif not unfinished and json.loads(status.read_text())["state"] != "finished":
         clipup.resume(run, workers=workers)
     return run
 
@@ -126,10 +135,11 @@ def main() -> None:
     parser.add_argument("names", nargs="*", choices=[[], *PLANS], metavar="NAME")
     parser.add_argument("--runs", type=Path, default=Path("runs/zoo"))
     parser.add_argument("--workers", type=int)
+    parser.add_argument("--unfinished", action="store_true", help="take a run that is there as far as it is")
     parser.add_argument("--table", action="store_true", help="print the table of docs/zoo.md")
     arguments = parser.parse_args()
     for name in arguments.names or ():
-        entry = add(name, train(name, arguments.runs, arguments.workers))
+        entry = add(name, train(name, arguments.runs, arguments.workers, unfinished=arguments.unfinished))
         entries = json.loads(CATALOG.read_text()) if CATALOG.exists() else {}
         entries[name] = entry
         CATALOG.write_text(json.dumps(dict(sorted(entries.items())), indent=1) + "\n")

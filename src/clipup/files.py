@@ -91,6 +91,26 @@ def read_below(directory: Path, name: str, limit: int, what: str, head: Head | N
         return found.read(name, limit, what, head)
 
 
+def path_below(root: Path, *names: str) -> Path:
+    """Return the path of a directory below one that may come from someone else, there or not; a link is refused.
+
+    `root` is what a person named, so it may contain links; nothing below it may be one. Each of `names` is a step down.
+    """
+    path = root
+    for name in names:
+        if name in ("", ".", "..") or Path(name).name != name:
+            raise FileFault(f"{root}: {name!r} is not the name of a directory in it")
+        path = path / name
+        with _faults(path, "opened"):
+            try:
+                mode = path.lstat().st_mode
+            except (FileNotFoundError, NotADirectoryError):
+                break
+            if not stat.S_ISDIR(mode):
+                raise NotRegular("a link, or not a directory")
+    return root.joinpath(*names)
+
+
 def make_directories(path: Path) -> None:
     """Make a directory that a person named, and those above it."""
     with _faults(path, "made"):

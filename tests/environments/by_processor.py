@@ -1,4 +1,4 @@
-"""An environment whose numbers depend on the processor, as they may where a simulator uses linear algebra or sines."""
+"""An environment and a policy whose numbers depend on the processor, as those of linear algebra and sines may."""
 
 from __future__ import annotations
 
@@ -35,6 +35,17 @@ class ByProcessor(gymnasium.Env[Any, Any]):
             return np.array([self.values[0] @ self.values[1], 1.0], np.float32)
         bits = np.exp(self.values.astype(np.float64)).ravel().view(np.int64)
         return np.array([np.bitwise_xor.reduce(bits) % 1000, 1.0], np.float32)
+
+
+class Products:
+    """A policy of one's own: its action is a sum of products of its parameters in float32, by BLAS."""
+
+    def __init__(self, observation_size: int, action_size: int) -> None:
+        self.parameter_count = 2 * SIZE
+        self.action_size = action_size
+
+    def __call__(self, parameters: np.ndarray, observation: np.ndarray) -> np.ndarray:
+        return np.full(self.action_size, parameters[:SIZE] @ parameters[SIZE:], np.float32)
 
 
 gymnasium.register("ByProcessor-v0", entry_point="by_processor:ByProcessor", max_episode_steps=9)

@@ -70,5 +70,20 @@ class Unseen(OddStarts):
         super().__init__(length=4)
 
 
+class Plain(gymnasium.Env[Any, Any]):
+    """Takes no argument at all, because it has no `__init__`."""
+
+    observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (1,), np.float32)
+    action_space = gymnasium.spaces.Box(-1, 1, (1,), np.float32)
+
+    def reset(self, *, seed: int | None = None, options: object = None) -> tuple[Any, dict[str, object]]:
+        super().reset(seed=seed)
+        return self.np_random.uniform(size=1).astype(np.float32), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, object]]:
+        return np.zeros(1, np.float32), 0.0, True, False, {}
+
+
+gymnasium.register("Plain-v0", entry_point="odd_starts:Plain")
 gymnasium.register("Drawn-v0", entry_point="odd_starts:Drawn")
 gymnasium.register("Unseen-v0", entry_point="odd_starts:Unseen")

@@ -59,3 +59,44 @@ def narrow(observation_size):
 
 def double(observation_size, action_size):
     return nn.Linear(observation_size, action_size, dtype=torch.float64)
+
+
+def hidden_dropout(observation_size, action_size):
+    """Its outputs are zero whatever the dropout leaves, until the search has moved."""
+    head = nn.Linear(8, action_size)
+    nn.init.zeros_(head.weight)
+    return nn.Sequential(nn.Linear(observation_size, 8), nn.Dropout(0.5), head)
+
+
+def batch_normalized(observation_size, action_size):
+    return nn.Sequential(nn.Linear(observation_size, 8), nn.BatchNorm1d(8), nn.Linear(8, action_size))
+
+
+def counting(observation_size, action_size):
+    """Its statistics change with each step, in training mode."""
+    return nn.Sequential(nn.Unflatten(1, (1, observation_size)), nn.InstanceNorm1d(1, track_running_stats=True),
+                         nn.Flatten(), nn.Linear(observation_size, action_size))  # fmt: skip
+
+
+def lazy(action_size):
+    return nn.LazyLinear(action_size)
+
+
+class Growing(nn.Module):
+    """Remembers everything, so its state gets longer."""
+
+    def __init__(self, observation_size, action_size):
+        super().__init__()
+        self.head = nn.Linear(observation_size, action_size)
+
+    def forward(self, observation, state=None):
+        state = observation if state is None else torch.cat([state, observation])
+        return self.head(state.mean(0, keepdim=True)), state
+
+
+class Widening(Growing):
+    """Gives one output more from its second step on."""
+
+    def forward(self, observation, state=None):
+        outputs = self.head(observation)
+        return (outputs if state is None else torch.cat([outputs, outputs], 1)), observation

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 
 import numpy as np
 
@@ -97,6 +98,22 @@ class Dice(NoCount):
 
     def __call__(self, parameters, observation):
         return np.random.default_rng().normal(size=2)
+
+
+class RareDice(NoCount):
+    parameter_count = 1
+
+    def __call__(self, parameters, observation):
+        return np.ones(2) if random.random() < 1e-12 else np.zeros(2)
+
+
+class RareNumpyDice:
+    parameter_count = 1
+
+    @staticmethod
+    def act(parameters, state, observation, action):
+        if np.random.random() < 1e-12:  # noqa: NPY002
+            action[0] = 1.0
 
 
 class Vandal:

@@ -16,6 +16,10 @@ import pytest
 
 from clipup.cli.main import main
 
+# A shell starts what runs in the background with Ctrl-C ignored, and children inherit that.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 SOURCE = str(Path(__file__).parents[2] / "src")
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]

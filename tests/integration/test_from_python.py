@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,19 @@ def test_a_warm_start_begins_at_the_policy_and_names_its_parent(
     assert main([*again, "--init", str(tmp_path / "parent")]) == 0
     whole = [(tmp_path / name / "records.jsonl").read_bytes() for name in ("again", "child")]
     assert whole[0] == whole[1]
+
+
+def test_a_result_reads_its_records_when_they_are_asked_for(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    first = clipup.train("Pendulum-v1", run=run, **SMALL)
+    unread = clipup.resume(run)
+    later = clipup.resume(run, more_generations=2)
+    assert len(later.records) == first.generation + 2
+    assert [record.generation for record in first.records] == list(range(1, first.generation + 1))
+    shutil.rmtree(run)
+    assert len(first.records) == first.generation
+    with pytest.raises(clipup.ClipUpError, match="are no longer there"):
+        _ = unread.records
 
 
 @pytest.mark.parametrize("settings", [{"policy": "mlp:3"}, {"init": "nowhere"}, {"env": "CartPole-v1"}])

@@ -1,13 +1,14 @@
 """Files from someone else: every command that reads any, over hundreds of hostile directories.
 
-A case is a seed. It takes a sound run, a search of ``clipup tune`` or a reproduction, and changes one to three things
-in it: links, pipes, forged numbers, crafted journals, deep and huge files. Each command has a limit of time and of
-memory. None may show a traceback, hang, or change anything outside. Commands run in forked children of one process that
-imported everything, so that a case takes milliseconds.
+A case is a seed. It takes a sound run, runs of several seeds, a search of ``clipup tune`` or a reproduction, and
+changes one to three things in it: links, pipes, forged numbers, crafted journals, deep and huge files. Each command has
+a limit of time and of memory. None may show a traceback, hang, or change anything outside. Commands run in forked
+children of one process that imported everything, so that a case takes milliseconds.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import json
 import os
@@ -28,7 +29,10 @@ import pytest
 
 from clipup.cli.main import main
 from clipup.cli.registry import COMMANDS
+from clipup.export.policy import encode_policy, policy_file, read_policy
 from clipup.export.safetensors import decode, encode
+from clipup.runs.rundir import RunDirectory
+from clipup.runs.seeds import SeedsDirectory
 
 FILES = (
     "config.toml", "records.jsonl", "clock.jsonl", "status.json", "lock", "policy.safetensors",
@@ -87,9 +91,12 @@ def hard_link_to_victim(run: Path, victim: Path, generator: random.Random) -> st
 
 def linked_directory(run: Path, victim: Path, generator: random.Random) -> str:
     found = [path.relative_to(run).as_posix() for path in sorted(run.rglob("*")) if path.is_dir()]
-    path = replaced(run / generator.choice([*found, "checkpoints", "tensorboard", "trials", "policies"]))
-    path.symlink_to(victim)
-    return f"{path.name} is a link to the victim's directory"
+    path = run / generator.choice([*found, "checkpoints", "tensorboard", "trials", "policies"])
+    target = victim / generator.choice([".", "empty", "missing", "moved"])
+    if target.name == "moved" and path.is_dir() and not path.is_symlink() and not target.exists():
+        shutil.move(path, target)  # what was sound stays so, outside
+    replaced(path).symlink_to(target)
+    return f"{path.name} is a link to {target}"
 
 
 def pipe(run: Path, victim: Path, generator: random.Random) -> str:
@@ -180,7 +187,7 @@ def crafted_journal(run: Path, victim: Path, generator: random.Random) -> str:
 
 
 def forged_setting(run: Path, victim: Path, generator: random.Random) -> str:
-    path = some_like(run, generator, "config.toml", "config.base.toml", "best.toml")
+    path = some_like(run, generator, "config.toml", "config.base.toml", "best.toml", "seeds.toml")
     if path is None:
         return "nothing"
     added = generator.choice([
@@ -261,6 +268,7 @@ def make_victim(path: Path) -> None:
     (path / "precious.txt").write_text("precious\n")
     for number in range(3):
         (path / f"generation-0000000{number}.safetensors").write_bytes(b"also precious")
+    (path / "empty").mkdir()
     (path / "left.partial").write_bytes(b"someone else's")
 
 
@@ -311,6 +319,14 @@ READING = {
         ("watch", "{run}", "--no-browser"),
         (*TUNE, "--run", "{run}", "--quiet"),
     ),
+    "seeds": (
+        ("runs", "{root}"),
+        ("diagnose", "{run}"),
+        ("report", "{run}", "-o", "{out}/page.html", "--quiet"),
+        ("watch", "{run}", "--no-browser"),
+        ("evaluate", "{run}/seed-0", "--episodes", "1", "--workers", "1"),
+        ("resume", "{run}", "--generations", "4", "--quiet"),
+    ),
     "reproduction": (
         ("reproduce", "--page", "{out}/page.md", "--results", "{run}"),
         (*REPRODUCE, "--out", "{run}", "--results", "{out}", "--collect", "--quiet"),
@@ -325,7 +341,8 @@ SLOWER = (
 )  # fmt: skip
 """One of them in each case of a run, in turns."""
 SLOWEST = ("report", "{run}", "-o", "{out}/page.html", "--figures", "{out}/figures", "--quiet")
-"""In every tenth case of the slow tests."""
+GOING_ON = (*REPRODUCE, "--generations", "3", "--out", "{run}", "--results", "{out}", "--quiet")
+"""These two in every tenth case of the slow tests."""
 EXPECTED = {0, 1, 2}
 NOTHING_TO_READ = {"envs", "bench", "zoo"}  # but for files of clipup itself
 
@@ -348,6 +365,10 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         assert main(words) == 0
     assert main([*TUNE, "--run", str(place / "search"), "--quiet"]) == 0
     assert main([*REPRODUCE, "--out", str(place / "reproduction"), "--quiet"]) == 0
+    # As two runs side by side leave it, without the time that their processes take to start.
+    config = RunDirectory(place / "gymnasium").read_config()
+    with SeedsDirectory(place / "seeds").claimed(config, 2, new=True):
+        shutil.copytree(place / "gymnasium", place / "seeds" / "seed-0")
     return {path.name: path for path in place.iterdir()}
 
 
@@ -382,8 +403,11 @@ def attack(forked: Callable[..., int], sound: dict[str, Path], root: Path, seed:
     wrong = make_hostile(source, run, victim, seed)
     before = manifest(victim)
     commands = [*READING[kind]]
+    tenth = seed >= 1000 and seed % 10 == 0
     if kind == "run":
-        commands.append(SLOWEST if seed >= 1000 and seed % 10 == 0 else SLOWER[seed % len(SLOWER)])
+        commands.append(SLOWEST if tenth else SLOWER[seed % len(SLOWER)])
+    elif kind == "reproduction" and tenth:
+        commands.append(GOING_ON)
     for command in commands:
         words = [word.format(root=runs, run=run, out=out) for word in command]
         output.write_bytes(b"")
@@ -429,7 +453,7 @@ def test_no_hostile_search_or_reproduction_is_followed_waited_for_or_shown_raw(
 def test_nothing_hostile_among_a_thousand_is_followed_waited_for_or_shown_raw(
     forked: Callable[..., int], sound: dict[str, Path], tmp_path: Path, block: int, kind: str
 ) -> None:
-    count = 3 * CASES if kind == "run" else CASES
+    count = {"run": 3 * CASES, "seeds": 2}.get(kind, CASES)  # each run of several seeds is a process
     for seed in range(1000 + block * count, 1000 + (block + 1) * count):
         attack(forked, sound, tmp_path / str(seed), seed, kind)
         shutil.rmtree(tmp_path / str(seed))
@@ -456,6 +480,49 @@ def test_no_hostile_run_is_resumed_wrongly_by_workers(
             code = subprocess.run(words, stdout=output, stderr=output, timeout=120, check=False).returncode
         check(code, root / "output", f"seed {seed} ({wrong}): {' '.join(words[2:])}")
         assert manifest(root / "victim") == before, f"seed {seed} ({wrong})"
+
+
+@pytest.mark.parametrize("target", ["moved", "empty", "missing"])
+@pytest.mark.parametrize("kind", ["seeds", "search", "reproduction"])
+def test_a_run_inside_a_directory_is_not_gone_on_with_behind_a_link(
+    kind: str, target: str, sound: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The link is in the place of each directory below, down to the runs. What it leads to is sound, or could begin."""
+    below = {"seeds": ["seed-0", "seed-1"], "search": ["trials", "trials/*"], "reproduction": ["runs", "runs/*"]}[kind]
+    for place, pattern in enumerate(below):
+        directory, victim = tmp_path / f"{place}", tmp_path / f"victim-{place}"
+        shutil.copytree(sound[kind], directory)
+        (victim / "empty").mkdir(parents=True)
+        path = sorted(directory.glob(pattern))[0] if "*" in pattern else directory / pattern
+        if target == "moved" and path.exists():
+            shutil.move(path, victim / target)
+        replaced(path).symlink_to(victim / target)
+        before = manifest(victim)
+        words = {
+            "seeds": ["resume", str(directory), "--generations", "9"],
+            "search": [*TUNE, "--run", str(directory)],
+            "reproduction": [*REPRODUCE, "--generations", "9", "--out", str(directory), "--results", str(victim)],
+        }[kind]
+        capsys.readouterr()
+        assert main([*words, "--quiet"]) == 2
+        assert capsys.readouterr().err.splitlines()[-1].endswith("a link, or not a directory")
+        assert manifest(victim) == before
+
+
+def test_the_best_policy_of_a_run_is_not_read_behind_a_link(
+    sound: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Path(shutil.copytree(sound["gymnasium"], tmp_path / "run"))
+    better = tmp_path / "better.safetensors"
+    policy, task = read_policy(run / "policy.safetensors")
+    better.write_bytes(encode_policy(policy, dataclasses.replace(task, score=1e9)))
+    replaced(run / "policy.safetensors").symlink_to(better)
+    assert policy_file(run, best=True).name == "best-policy.safetensors"
+    for name in ("policy.safetensors", "best-policy.safetensors"):
+        replaced(run / name).symlink_to(better)
+    for words in ([], ["--best"]):
+        assert main(["evaluate", str(run), "--episodes", "1", *words]) == 2
+        assert "a link, or not a regular file" in capsys.readouterr().err
 
 
 def test_one_bad_run_never_hides_the_others(

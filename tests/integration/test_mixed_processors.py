@@ -186,6 +186,18 @@ def test_workers_whose_simulators_round_differently_are_refused_or_accepted_and_
     assert "mixed_arithmetic = true" in (run / "config.toml").read_text()
 
 
+@pytest.mark.parametrize("cluster", [None, pytest.param("ray", marks=slow)], ids=["processes", "ray"])
+def test_workers_where_a_policy_of_ones_own_rounds_differently_are_refused(
+    cluster: str | None, half_of_the_workers_are_old: None, misbehaving: str, request: pytest.FixtureRequest
+) -> None:
+    if cluster:
+        request.getfixturevalue("ray_session")
+    task = {**SHORT, "policy": "by_processor:Products", "env": "Pendulum-v1", "engine": "gymnasium", "workers": 2}
+    task |= {"generations": 100_000, "evaluate_every": 0}
+    with pytest.raises(EnvironmentFault, match=r"round differently.* bits in the policy .*mixed-arithmetic"):
+        clipup.train(cluster=cluster, **task)  # type: ignore[arg-type]
+
+
 def test_a_run_that_goes_on_where_the_simulator_rounds_differently_is_refused_or_accepted_and_recorded(
     tmp_path: Path, misbehaving: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,6 +28,7 @@ NAMES = [
     "own_policies:PlainLeaky",
     "own_policies:PlainLinear(scale=2)",
 ]
+WITHOUT_TORCH = "needs PyTorch: pip install 'clipup[torch]'"
 MODULES = ["own_modules:Perceptron(hidden=5)", "own_modules:Recurrent", "own_modules:Started", "own_modules:perceptron"]
 
 
@@ -38,7 +39,7 @@ def _policies_of_one_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def needed(text: str) -> None:
     if text.startswith("own_modules"):
-        pytest.importorskip("torch", reason="torch is not installed")
+        pytest.importorskip("torch", reason=WITHOUT_TORCH)
 
 
 def files(run: Path) -> dict[str, bytes]:
@@ -103,6 +104,22 @@ def test_a_run_has_the_same_bytes_in_processes_and_resumed_and_its_code_is_impor
     assert main([*new, "--import", module, "--generations", "1", "--workers", "1"]) == 0
 
 
+@pytest.mark.parametrize("named", [True, False], ids=["by its name", "as an object"])
+def test_a_module_leaves_the_same_bytes_in_this_process_in_others_and_in_actors_of_ray(
+    named: bool, tmp_path: Path, ray_session: None
+) -> None:
+    pytest.importorskip("torch", reason=WITHOUT_TORCH)
+    import own_modules  # type: ignore[import-not-found]
+
+    policy = "own_modules:Recurrent(hidden=3)" if named else own_modules.Recurrent(3, 1, hidden=3)
+    places = {"here": {"workers": 1}, "processes": {"workers": 2}, "actors": {"workers": 2, "cluster": "ray"}}
+    for place, settings in places.items():
+        run = tmp_path / place
+        clipup.train("Pendulum-v1", engine="gymnasium", policy=policy, run=run, generations=2, **settings, **SMALL)
+    for place in ("processes", "actors"):
+        assert files(tmp_path / place) == files(tmp_path / "here")
+
+
 def test_a_file_is_named_by_its_path_and_workers_find_it_wherever_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,7 +151,7 @@ def test_an_object_is_trained_saved_and_taken_up_again(tmp_path: Path) -> None:
 
 
 def test_a_module_is_trained_from_its_own_parameters_and_stays_as_it_is(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch", reason="torch is not installed")
+    torch = pytest.importorskip("torch", reason=WITHOUT_TORCH)
     import own_modules  # type: ignore[import-not-found]
 
     module = own_modules.Perceptron(3, 1)
@@ -160,6 +177,8 @@ def test_a_module_is_trained_from_its_own_parameters_and_stays_as_it_is(tmp_path
         ("own_policies:WithSelf", "write @staticmethod above it"),
         ("own_policies:WrongSize", "must give 2 numbers as its outputs, got an array of shape (3,)"),
         ("own_policies:Dice", "acts differently on the same parameters"),
+        ("own_policies:RareDice", "draws random numbers when it acts: it must be deterministic"),
+        ("own_policies:RareNumpyDice", "draws random numbers when it acts: it must be deterministic"),
         ("own_policies:Vandal", "parameters and observation must stay as they are"),
         ("own_policies:TooFar", "IndexError"),
         ("own_policies:Leaky(keep=0.5, size=3)", "cannot be made with"),
@@ -172,6 +191,13 @@ def test_a_module_is_trained_from_its_own_parameters_and_stays_as_it_is(tmp_path
         ("own_modules:narrow", "gives outputs of shape (1, 1) where the actions take (1, 2)"),
         ("own_modules:double", "must be float32 on the CPU"),
         ("own_modules:Perceptron(dropout=0.5)", "it is in training mode: call eval() on it"),
+        ("own_modules:Perceptron(dropout=1e-9)", "it is in training mode: call eval() on it"),
+        ("own_modules:hidden_dropout", "draws random numbers when it acts"),
+        ("own_modules:batch_normalized", "it is in training mode: call eval() on it"),
+        ("own_modules:counting", "it is in training mode: call eval() on it"),
+        ("own_modules:lazy", "has parameters without a shape"),
+        ("own_modules:Growing", "changed the shape of its state"),
+        ("own_modules:Widening", "must give outputs of shape (1, 2), got (1, 4)"),
     ],
 )
 def test_a_policy_that_cannot_work_is_refused_in_one_line(text: str, said: str) -> None:

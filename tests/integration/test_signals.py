@@ -1,4 +1,4 @@
-"""Signals at any moment, also in storms: each ends with its exit code and without a traceback."""
+"""Signals at any moment, also in storms: each ends with its exit code and without a traceback, and leaves nothing."""
 
 from __future__ import annotations
 
@@ -12,19 +12,28 @@ from pathlib import Path
 
 import pytest
 
+from clipup.cli.main import main
+from clipup.runs.rundir import RunDirectory
+
 SOURCE = str(Path(__file__).parents[2] / "src")
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 WORDS = ["train", "Pendulum-v1", "--engine", "gymnasium", "--workers", "2", "--population", "16", "--generations",
          "100000", "--max-episode-steps", "20", "--checkpoint-seconds", "0", "--quiet"]  # fmt: skip
 
 
-def start(run: Path) -> subprocess.Popen[str]:
-    environment = {**os.environ, "PYTHONPATH": SOURCE, "PYTHONWARNINGS": "ignore"}
-    words = [sys.executable, "-m", "clipup", *WORDS, "--run", str(run)]
-    # A group of its own: signals go to all of it, as from a terminal.
-    process = subprocess.Popen(
-        words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0
-    )
+def start(run: Path, command: list[str] | None = None, more: dict[str, str] | None = None) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": SOURCE, "PYTHONWARNINGS": "ignore", **(more or {})}
+    words = [sys.executable, "-m", "clipup", *(command or [*WORDS, "--run", str(run)])]
+    # Children inherit what is ignored, as SIGHUP is with nohup.
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in CODES}
+    try:
+        # A group of its own: signals go to all of it, as from a terminal.
+        process = subprocess.Popen(
+            words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0
+        )
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
     while process.poll() is None and not catches(process.pid, signal.SIGTERM):
         time.sleep(0.002)
     return process
@@ -98,9 +107,69 @@ def test_a_storm_of_signals_ends_with_the_code_of_one_of_them_and_leaves_a_sound
     code, shown = finish(process)
     assert code in CODES.values(), shown
     assert "Traceback" not in shown, shown
-    from clipup.runs.rundir import RunDirectory
-
     run = RunDirectory(tmp_path / "run")
     run.open()
     run.close()
     assert run.read_status().state in ("interrupted", "killed")
+
+
+SHORT = ["--population", "16", "--max-episode-steps", "20", "--checkpoint-seconds", "0", "--quiet"]
+PLACES = {
+    "compiled": ["train", "CartPole-v1", "--engine", "compiled", *SHORT],
+    "inline": ["train", "Pendulum-v1", "--engine", "gymnasium", "--workers", "1", *SHORT],
+    "processes": ["train", "Pendulum-v1", "--engine", "gymnasium", "--workers", "2", *SHORT],
+    "ray": ["train", "Pendulum-v1", "--engine", "gymnasium", "--workers", "2", "--cluster", "ray", *SHORT],
+}
+MOMENTS = ("start", "training", "exit")
+STORMS = {"compiled": 12, "inline": 8, "processes": 8, "ray": 3}
+
+
+def left(mark: str) -> list[str]:
+    """The commands of all processes that inherited a mark, but for those that ended and wait to be counted."""
+    found: list[str] = []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (place / "environ").read_bytes():
+                found.append((place / "cmdline").read_text().replace("\0", " ")[:200])
+        except OSError:
+            continue
+    return [command for command in found if command]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("place", PLACES)
+def test_storms_of_signals_over_every_executor_end_with_a_code_and_one_line_and_leave_nothing(
+    place: str, moment: str, tmp_path: Path
+) -> None:
+    """At the exit a run may have finished before the first signal. Afterwards the run goes on, or was never begun."""
+    for seed in range(STORMS[place]):
+        generator = random.Random(f"{place} {moment} {seed}")
+        run, mark = tmp_path / f"run-{seed}", f"CLIPUP_STORM={place}-{moment}-{seed}-{os.getpid()}"
+        generations = str(generator.randint(1, 4)) if moment == "exit" else "100000"
+        words = [*PLACES[place], "--generations", generations, "--run", str(run)]
+        process = start(run, words, dict([mark.split("=")]))
+        if moment == "start":
+            time.sleep(generator.random() * (12 if place == "ray" else 3))
+        deadline = time.monotonic() + 90
+        while moment != "start" and process.poll() is None and not (run / "policy.safetensors").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        sent: list[signal.Signals] = []
+        while len(sent) < 60 and process.poll() is None:
+            sent.append(generator.choice(list(CODES)))
+            os.killpg(process.pid, sent[-1])
+            time.sleep(generator.random() ** 3 * 0.2)
+        code, shown = finish(process)
+        about = f"seed {seed}, {len(sent)} signals, exit code {code}: {shown}"
+        assert code in {CODES[number] for number in sent} or (moment == "exit" and code == 0), about
+        assert "Traceback" not in shown and len(shown.splitlines()) <= 2, about
+        deadline = time.monotonic() + 20
+        while left(mark):
+            assert time.monotonic() < deadline, (about, left(mark))
+            time.sleep(0.2)
+        if (run / "config.toml").exists():
+            made = RunDirectory(run).newest_generation()
+            words = ["resume", str(run), "--generations", str(made + 1), "--workers", "1", "--quiet"]
+            assert main([*words, *(["--cluster", "none"] if place == "ray" else [])]) == 0, about

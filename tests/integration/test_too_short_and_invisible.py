@@ -23,12 +23,12 @@ def test_three_generations_are_too_short_for_a_diagnosis(tmp_path: Path, capsys:
     assert "too short to say" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("draws", ["not-taken", "nothing", "raises", "grey", "missing"])
+@pytest.mark.parametrize("draws", ["not-taken", "no-arguments", "nothing", "raises", "grey", "missing"])
 def test_an_environment_that_cannot_render_is_one_line(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], draws: str
 ) -> None:
-    env = "odd_starts:Unseen-v0" if draws == "not-taken" else "odd_starts:Drawn-v0"
-    options = [] if draws == "not-taken" else ["--env.draws", draws]
+    env = {"not-taken": "odd_starts:Unseen-v0", "no-arguments": "odd_starts:Plain-v0"}.get(draws, "odd_starts:Drawn-v0")
+    options = ["--env.draws", draws] if env == "odd_starts:Drawn-v0" else []
     assert main(["train", env, *options, *SMALL, "--run", str(tmp_path / "run")]) == 0
     capfd.readouterr()
     film = tmp_path / "film.mp4"

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
+import clipup
 from clipup.cli.main import main
 from clipup.errors import InvalidArgument
 from clipup.processors import available_threads
 from clipup.runs.config import RunConfig
 from clipup.runs.resolve import resolve
+from clipup.runs.rundir import RunDirectory
+from clipup.runs.seeds import SeedsDirectory
 from clipup.runs.trust import check_import, trusted_execution
 from clipup.training import api
 
@@ -94,3 +98,52 @@ def test_the_task_of_our_own_preset_works_as_a_person_types_it_but_not_from_a_fi
     with pytest.raises(InvalidArgument, match="--import pybullet_envs_gymnasium"):
         resolve({}, file=tmp_path / "config.toml")
     assert resolve({}, file=tmp_path / "config.toml", imports=["pybullet_envs_gymnasium"])[0].env == full
+
+
+def as_if_killed_at_its_start(run: Path) -> Path:
+    for path in run.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name != "config.toml":
+            path.unlink()
+    return run
+
+
+@pytest.mark.parametrize("place", ["/etc/passwd", "missing", "pipe", "other"])
+def test_a_policy_that_only_a_run_names_is_not_read(
+    place: str, finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run without a checkpoint would start from it, and it lies outside of the run."""
+    init = place if place.startswith("/") else str(tmp_path / place)
+    if place == "pipe":
+        os.mkfifo(init)
+    if place == "other":
+        shutil.copytree(finished, init)
+    run = as_if_killed_at_its_start(with_settings(finished, tmp_path / "run", init=f'"{init}"'))
+    for words in ([], ["--generations", "4"], ["--workers", "1"]):
+        assert main(["resume", str(run), "--quiet", *words]) == 2
+        said = f"starts from the policy {init!r}; if that is meant, say so: --init {init}"
+        assert capsys.readouterr().err == f"clipup: {run / 'config.toml'} {said}\n"
+    with pytest.raises(InvalidArgument, match="--init"):
+        clipup.resume(run)
+    assert main(["resume", str(run), "--quiet", "--init", "another"]) == 2
+    assert "init may only repeat that, got 'another'" in capsys.readouterr().err
+    assert [path.name for path in run.iterdir()] == ["config.toml"]
+    seeds = tmp_path / "seeds"
+    with SeedsDirectory(seeds).claimed(RunDirectory(run).read_config(), 2, new=True):
+        pass
+    assert main(["resume", str(seeds), "--quiet"]) == 2 and f"--init {init}" in capsys.readouterr().err
+    assert {path.name for path in seeds.iterdir()} == {"seeds.toml", "lock"}
+
+
+def test_a_run_that_was_killed_before_its_first_checkpoint_starts_from_its_policy_on_a_persons_word(
+    finished: Path, tmp_path: Path
+) -> None:
+    words = ["train", "CartPole-v1", "--population", "8", "--evaluation-episodes", "2", "--quiet", "--workers", "1"]
+    start = ["--init", str(finished)]
+    assert main([*words, "--generations", "2", *start, "--run", str(tmp_path / "whole")]) == 0
+    run = as_if_killed_at_its_start(Path(shutil.copytree(tmp_path / "whole", tmp_path / "run")))
+    assert main(["resume", str(run), "--quiet", *start]) == 0
+    for name in ("records.jsonl", "policy.safetensors"):
+        assert (run / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert main(["resume", str(run), "--quiet", "--generations", "3"]) == 0  # the checkpoint has all of it now

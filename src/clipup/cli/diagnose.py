@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import textwrap
 from collections.abc import Sequence
 
 from clipup.cli.arguments import add_output_flags, run_paths
-from clipup.cli.output import print_json, say
+from clipup.cli.output import print_json, say, terminal_width
 from clipup.diagnosis import Finding
 from clipup.diagnosis.trace import ENOUGH
 from clipup.errors import printable
@@ -19,6 +20,9 @@ no findings."""
 EXAMPLES = """examples:
   clipup diagnose runs/LunarLanderContinuous-v3-1
   clipup diagnose runs --json"""
+
+WIDEST = 110
+"""Columns of a sentence where the terminal has more, or where there is none."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -49,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
         if not arguments.json:
             say(f"{printable(str(path))}: {len(loaded.records)} generations")
             for problem in problems:
-                say(textwrap.indent(textwrap.fill(f"unreadable: {problem}", 110), "  "))
+                say(textwrap.indent(textwrap.fill(f"unreadable: {problem}", _width() - 2), "  "))
             for line in finding_lines(findings) or [f"  {verdict(len(loaded.records))}"]:
                 say(line)
     if arguments.json:
@@ -71,6 +75,11 @@ def finding_lines(findings: Sequence[Finding]) -> list[str]:
     lines: list[str] = []
     for finding in findings:
         said = f"{finding.severity}: {finding.sentence}"
-        lines += textwrap.wrap(said, 110, initial_indent="  ", subsequent_indent="    ")
-        lines += textwrap.wrap(finding.suggestion, 110, initial_indent="    → ", subsequent_indent="      ")
+        lines += textwrap.wrap(said, _width(), initial_indent="  ", subsequent_indent="    ")
+        lines += textwrap.wrap(finding.suggestion, _width(), initial_indent="    → ", subsequent_indent="      ")
     return lines
+
+
+def _width() -> int:
+    """The columns for sentences: those of the terminal, and at most as many as can be read well."""
+    return min(WIDEST, terminal_width(sys.stdout) or WIDEST)

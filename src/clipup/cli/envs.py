@@ -9,7 +9,7 @@ import time
 import warnings
 
 from clipup.cli.arguments import add_output_flags
-from clipup.cli.output import print_json, say, table
+from clipup.cli.output import print_json, say, table, terminal_width
 from clipup.engines import Task, make_engine, registry
 from clipup.errors import ClipUpError, MissingDependency, UnknownEnvironment
 from clipup.runs.trust import check_import
@@ -26,7 +26,7 @@ environment works as module:EnvId, which imports the module first. With few matc
 start the same whatever the seed."""
 EXAMPLES = """examples:
   clipup envs                 (all that can be trained on)
-  clipup envs atari --all     (and those that cannot, with the reason)
+  clipup envs cheetah --all   (and those that cannot, with the reason)
   clipup envs walker          (those with "walker" in their name)
   clipup envs 'Humanoid*-v5' --json"""
 
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     names = ("env", "observation", "action", "engine", "preset")
     cells = [(*(str(row[name] or "-") for name in names), str(row["refusal"] or "")) for row in shown]
-    say(table(HEADER, cells))
+    say(table(HEADER, cells, width=terminal_width(sys.stdout)))
     for row in shown:
         if row["note"]:
             say(f"note: {row['note']}")

@@ -69,12 +69,47 @@ def terminal_width(stream: TextIO) -> int | None:
         return None
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns of text."""
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, width: int | None = None) -> str:
+    """Columns of text. If they are wider than `width`, each row becomes a few short lines.
+
+    >>> print(table(["run", "task", "seed"], [["runs/1", "CartPole-v1", "3"]]))
+    run     task         seed
+    runs/1  CartPole-v1  3
+    >>> print(table(["run", "task", "seed"], [["runs/1", "CartPole-v1", "3"]], width=20))
+    runs/1
+      task CartPole-v1
+      seed 3
+    """
     rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in [header, *rows]]
-    return "\n".join(line.rstrip() for line in lines)
+    lines = [line.rstrip() for line in lines]
+    if width is not None and max(map(len, lines)) > width:
+        lines = [line for row in rows for line in _block(header, row, width)]
+    return "\n".join(lines)
+
+
+def _block(header: Sequence[str], row: Sequence[str], width: int) -> list[str]:
+    """A row as its first cell, and below it the others with their names, as many in a line as fit."""
+    lines = [row[0]]
+    room = 0
+    for name, cell in zip(header[1:], row[1:], strict=True):
+        if not cell or cell == "-":
+            continue
+        part = f"{name} {cell}".lstrip()
+        if len(part) + 2 <= room:
+            lines[-1] += f", {part}"
+        else:
+            lines += textwrap.wrap(
+                part,
+                width,
+                initial_indent="  ",
+                subsequent_indent="    ",
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+        room = width - len(lines[-1])
+    return lines
 
 
 def displays(*, quiet: bool, json_output: bool) -> list[Tracker]:

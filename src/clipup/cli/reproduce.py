@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import sys
 from pathlib import Path
 
 from clipup.cli.arguments import add_output_flags, whole_number
-from clipup.cli.output import print_json, say, table
+from clipup.cli.output import print_json, say, table, terminal_width
 from clipup.cli.side_by_side import ProgressLine, exit_code
 from clipup.reproduction.experiments import EXPERIMENTS
 from clipup.reproduction.page import write_page
@@ -113,7 +114,8 @@ def _list(*, as_json: bool) -> None:
         else (name, "–", "–", entry.title)
         for name, entry in EXPERIMENTS.items()
     ]  # fmt: skip
-    say(table(("experiment", "runs", "generations", "title"), rows))
+    header = ("experiment", "runs", "generations", "title")
+    say(table(header, rows, width=terminal_width(sys.stdout)))
 
 
 def _setting(text: str) -> tuple[str, str]:

@@ -36,6 +36,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         help="module that the run's environment may import")  # fmt: skip
     parser.add_argument("--env", metavar="MODULE:NAME",
                         help="where the function or class is that the run was trained on, if it has no id")  # fmt: skip
+    parser.add_argument("--init", metavar="POLICY",
+                        help="the policy that the run starts from, if it has no checkpoint yet")  # fmt: skip
     add_setting_flags(parser, [name for name in settings() if name in CHANGEABLE], default="as before")
     add_output_flags(parser)
 
@@ -46,12 +48,14 @@ def run(arguments: argparse.Namespace) -> int:
     text = arguments.generations or ""
     if text.startswith("+") and text[1:].isdecimal():
         more, arguments.generations = int(text[1:]), None
-    given = cast(RunChanges, {name: value for name, value in given_settings(arguments).items() if name != "env"})
+    own = {"env", "init"}
+    given = cast(RunChanges, {name: value for name, value in given_settings(arguments).items() if name not in own})
     if SeedsDirectory(arguments.run).exists():
         return carry_out_seeds(
             arguments,
             lambda watch, seconds: resume_seeds(
                 arguments.run,
+                init=arguments.init,
                 imports=arguments.imports,
                 more_generations=more,
                 watch=watch,
@@ -64,6 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
         lambda trackers: resume(
             arguments.run,
             env=arguments.env,
+            init=arguments.init,
             imports=arguments.imports,
             more_generations=more,
             trackers=trackers,

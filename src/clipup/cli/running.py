@@ -9,8 +9,11 @@ from collections.abc import Callable
 
 from clipup.cli.diagnose import finding_lines
 from clipup.cli.output import displays, print_json, say
-from clipup.diagnosis import diagnose
-from clipup.runs.trust import import_flag
+from clipup.diagnosis import Finding, diagnose
+from clipup.report.loading import LINES_AT_ONCE
+from clipup.runs.records import Record, read_lines
+from clipup.runs.rundir import RunDirectory
+from clipup.runs.trust import import_flag, start_flag
 from clipup.tracking import Tracker
 from clipup.training.api import RunInterrupted, TrainingResult
 
@@ -28,8 +31,7 @@ def carry_out(arguments: argparse.Namespace, train: Callable[[list[Tracker]], Tr
         with contextlib.suppress(OSError):  # a closed terminal may be what stopped the run
             say(f"stopped after generation {result.generation}, all saved; go on with: {_command('resume', result)}")
     else:
-        findings = finding_lines(diagnose(result.records, result.config, result.policy.actions.kind))
-        more = [] if arguments.quiet else [*findings, next_steps(result)]
+        more = [] if arguments.quiet else [*finding_lines(_findings(result)), next_steps(result)]
         say("\n".join([ending(result), *more]))
     return code
 
@@ -47,10 +49,17 @@ def as_json(result: TrainingResult) -> dict[str, object]:
         "score_standard_error": result.score_standard_error,
         "episodes": result.config.evaluation_episodes,
         "seed": result.config.seed,
-        "findings": [
-            finding.as_json() for finding in diagnose(result.records, result.config, result.policy.actions.kind)
-        ],
+        "findings": [finding.as_json() for finding in _findings(result)],
     }
+
+
+def _findings(result: TrainingResult) -> list[Finding]:
+    """What is odd about the run; of a very long one, not all records are held at once."""
+    if result.path is None:
+        records = result.records
+    else:
+        records, _ = read_lines(RunDirectory(result.path).records_path, Record, limit=LINES_AT_ONCE)
+    return diagnose(records, result.config, result.policy.actions.kind)
 
 
 def ending(result: TrainingResult) -> str:
@@ -80,4 +89,5 @@ def next_steps(result: TrainingResult) -> str:
 
 def _command(name: str, result: TrainingResult) -> str:
     """A command on the run, with the user's leave to import what its task needs."""
-    return f"clipup {name} {shlex.quote(str(result.path))}{import_flag(result.config)}"
+    start = start_flag(result.config) if name == "resume" and not result.generation else ""
+    return f"clipup {name} {shlex.quote(str(result.path))}{import_flag(result.config)}{start}"

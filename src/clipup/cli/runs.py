@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from clipup.cli.arguments import add_output_flags
 from clipup.cli.output import print_json, say, table, terminal_width
 from clipup.errors import ClipUpError, FileFault
-from clipup.runs.records import read_records
+from clipup.runs.records import read_standing
 from clipup.runs.rundir import RunDirectory, runs_below
 from clipup.tracking.terminal import count, number
 from clipup.tuning.directory import MARKER, TRIALS
@@ -44,11 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not paths:
         say(f"no runs in {root}; make one: clipup train LunarLanderContinuous-v3")
         return 0
-    text = table(HEADER, [_cells(row) for row in rows])
-    width = terminal_width(sys.stdout)
-    if width is not None and max(map(len, text.split("\n"))) > width:
-        text = "\n".join(_block(_cells(row)) for row in rows)
-    say(text)
+    say(table(HEADER, [_cells(row) for row in rows], width=terminal_width(sys.stdout)))
     if hidden:
         say(f"and {hidden} trials of clipup tune (--all lists them)")
     return 0
@@ -60,12 +56,6 @@ def _is_trial(path: Path, root: Path) -> bool:
     return path.parent.name == TRIALS and (search / MARKER).is_file() and root.absolute() in search.absolute().parents
 
 
-def _block(cells: Sequence[str]) -> str:
-    """A run as a few short lines, for a narrow terminal."""
-    named = [f"{name} {cell}" for name, cell in zip(HEADER[2:], cells[2:], strict=True)]
-    return "\n".join([cells[0], f"  {cells[1]}", *(f"  {', '.join(named[at : at + 2])}" for at in range(0, 6, 2))])
-
-
 def describe(path: Path) -> dict[str, object]:
     """What is known about a run; `error` says what is wrong with it."""
     row: dict[str, object] = {"run": str(path)}
@@ -74,14 +64,9 @@ def describe(path: Path) -> dict[str, object]:
         config = directory.read_config()
         row |= {"env": config.env, "seed": config.seed, "generations": config.generations}
         status = directory.read_status()
-        records = read_records(directory.records_path)
-        scored = [record for record in records if record.score is not None]
-        row["generation"] = records[-1].generation if records else 0
-        row["total_interactions"] = records[-1].total_interactions if records else 0
-        row["score"] = scored[-1].score if scored else None
+        row |= dataclasses.asdict(read_standing(directory.records_path))
         if status.state == "finished" and status.score is not None:
             row["score"] = status.score
-        row["best_score"] = max((record.score for record in scored if record.score is not None), default=None)
         row["state"] = status.state
     except ClipUpError as error:
         row |= {"state": "damaged", "error": str(error)}

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import shlex
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from clipup.cli.output import note, print_json, say, table
+from clipup.cli.output import note, print_json, say, table, terminal_width
 from clipup.cli.side_by_side import ProgressLine, exit_code
 from clipup.runs.trust import import_flag
 from clipup.tracking.terminal import count, number
@@ -66,7 +67,7 @@ def summary(result: SeedsResult) -> str:
             f"median score {middle:.2f}, quartiles {low:.2f} to {high:.2f}, of {runs} "
             f"run{'' if runs == 1 else 's'}, in {result.path}"
         )
-    return f"{table(header, rows)}\n{last}"
+    return f"{table(header, rows, width=terminal_width(sys.stdout))}\n{last}"
 
 
 def _write_report(result: SeedsResult) -> Path | None:

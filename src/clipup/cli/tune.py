@@ -16,15 +16,16 @@ from clipup.tracking.terminal import duration
 from clipup.tuning import TrialProgress, TuningSettings, tune
 from clipup.tuning.baseline import Gain
 from clipup.tuning.journal import EXTRA_RANGES
+from clipup.tuning.tune import BEST
 
 DESCRIPTION = """Find max_speed for ENV: the one number that is worth tuning.
 
 Values spread geometrically over a range are tried. Most are stopped early; the best get more seeds. The cost is counted
 in whole runs: --budget 20 trains at most as much as 20 runs of --generations. Where max_speed cannot matter (a linear
 policy with discrete actions), radius_factor and the population are tuned in its place. The best is compared with
-policies without training; where nothing learned, no winner is named. After Ctrl-C, the same command continues.
-The result is a command line, a best.toml, and a figure of score against max_speed. The trials are ordinary runs:
-clipup report RUN/trials shows them, and clipup watch RUN while they train."""
+policies without training; where nothing learned, no winner is named, and no best.toml is left. After Ctrl-C, the same
+command continues. The result is a command line, a best.toml, and a figure of score against max_speed. The trials are
+ordinary runs: clipup report RUN/trials shows them, and clipup watch RUN while they train."""
 EXAMPLES = """examples:
   clipup tune LunarLanderContinuous-v3
   clipup tune Swimmer-v4 --generations 60 --population 50 --low 0.01 --high 1
@@ -93,9 +94,9 @@ def run(arguments: argparse.Namespace) -> int:
                 "score_standard_error": best.standard_error,
                 "seeds": len(best.values),
                 "runs_worth": result.spent,
-                "command": result.command,
+                "command": result.command if result.learned else None,
                 "findings": [finding.as_json() for finding in result.findings],
-                "config": str(directory / "best.toml"),
+                "config": str(directory / BEST) if result.learned else None,
                 "standings": [
                     {**standing.point.settings(), "scores": list(standing.values)} for standing in result.standings
                 ],
@@ -112,12 +113,13 @@ def run(arguments: argparse.Namespace) -> int:
         say(gain_line(result.gain))
     figure = directory / f"score-by-{result.setting.replace('_', '-')}.png"
     if not result.learned:
-        say(f"no winner, after the training of {result.spent:.3g} whole runs     figure: {figure}")
+        say(f"no winner, after the training of {result.spent:.3g} whole runs")
+        say(f"figure: {figure}")
         return 0
     say(f"best: {best.point}, after the training of {result.spent:.3g} whole runs")
     say(f"  {result.command}")
-    best_run = f"clipup train --config {directory / 'best.toml'}{import_flag(config)}"
-    say(f"  {best_run}     figure: {figure}")
+    best_run = f"clipup train --config {directory / BEST}{import_flag(config)}"
+    say(f"  {best_run}\nfigure: {figure}")
     for line in finding_lines(result.findings):
         say(line)
     return 0

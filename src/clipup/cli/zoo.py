@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import sys
 from pathlib import Path
 
 from clipup.cli.arguments import add_output_flags, seed_number, whole_number
-from clipup.cli.output import print_json, say, table
+from clipup.cli.output import print_json, say, table, terminal_width
 from clipup.errors import InvalidArgument
 from clipup.zoo import Trained, catalog, trained_on
 
@@ -17,7 +18,7 @@ A score is the mean over 100 fresh episodes of the environment's own reward, wit
 EXAMPLES = """examples:
   clipup zoo
   clipup zoo play CartPole-v1
-  clipup zoo play Walker2d-v5 -o walker.mp4
+  clipup zoo play Swimmer-v5 -o swimmer.mp4
   clipup zoo train Pendulum-v1 --run runs/pendulum"""
 
 ACTIONS = ("list", "play", "train")
@@ -63,7 +64,8 @@ def _list(*, json_output: bool) -> int:
         ]
         for entry in catalog()
     ]
-    say(table(["name", "policy", "score", "interactions", "training"], rows))
+    header = ["name", "policy", "score", "interactions", "training"]
+    say(table(header, rows, width=terminal_width(sys.stdout)))
     return 0
 
 

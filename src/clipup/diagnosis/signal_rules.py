@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clipup.diagnosis.finding import Finding, Severity, percent, two_digits
 from clipup.diagnosis.trace import ENOUGH, Trace, mean_of, significance, thirds
@@ -19,6 +20,8 @@ STANDS_OUT = 2.5
 # If two halves of a population agree by c, the cosine between the whole gradient and the true one is sqrt(2c / (1 +
 # c)): 0.63 at 0.25. A mean that may be higher than that shows too few generations, not noise.
 MOSTLY_NOISE = 0.25
+# What the best candidate of a generation leads by, over what the run gained, where the search has arrived.
+LITTLE_LEFT = 0.2
 
 
 def fitness_nonfinite(trace: Trace) -> Iterator[Finding]:
@@ -47,6 +50,8 @@ def fitness_tied(trace: Trace) -> Iterator[Finding]:
     stuck = share >= NEARLY_ALL
     if len(trace) < 5 or stuck.mean() < 0.5 or significance(agreement) >= STANDS_OUT:
         return
+    if thirds(stuck.astype(np.float64))[-1].mean() < 0.5:
+        return  # the search found a way out
     fitness = trace.column("fitness_mean")
     finite = np.isfinite(fitness)
     before, after = fitness[finite & ~stuck], fitness[finite & stuck]
@@ -87,8 +92,8 @@ def gradient_noise(trace: Trace) -> Iterator[Finding]:
     parts = thirds(agreement)
     if any(significance(part) >= STANDS_OUT for part in parts[1:]):
         return
-    always = significance(parts[0]) < STANDS_OUT
-    if not always and (_still_improves(trace) or not _candidates_score_like_the_center(trace)):
+    always = significance(parts[0]) < STANDS_OUT and not _learned(trace)
+    if not always and (_still_improves(trace) or _arrived(trace) or not _candidates_score_like_the_center(trace)):
         return
     if not always:
         agreement = np.concatenate(parts[1:])
@@ -141,6 +146,32 @@ def _four_times_the_population(trace: Trace) -> dict[str, float]:
     if config.population_max is not None:
         change["population_max"] = 4 * config.population_max
     return change
+
+
+def _learned(trace: Trace) -> bool:
+    """Whether the run left its start behind: noise alone does not do that.
+
+    A search with few parameters may learn within a few generations, too few for their gradients to show. The average
+    candidate must then have come at least halfway from the average to the best of the first generation.
+    """
+    return _gain(trace) > 0.5 * float(_spread(trace)[0])
+
+
+def _arrived(trace: Trace) -> bool:
+    """Whether candidates differ in the last third by far less than the run gained: there is little left to follow."""
+    late = mean_of(thirds(_spread(trace))[-1])
+    return late < LITTLE_LEFT * _gain(trace)
+
+
+def _gain(trace: Trace) -> float:
+    """How far the mean fitness of the last third lies above that of the first generation."""
+    fitness = trace.column("fitness_mean")
+    return mean_of(thirds(fitness)[-1]) - float(fitness[0])
+
+
+def _spread(trace: Trace) -> NDArray[np.float64]:
+    """How far the best candidate of each generation lies above the mean."""
+    return trace.column("fitness_best") - trace.column("fitness_mean")
 
 
 def _still_improves(trace: Trace) -> bool:

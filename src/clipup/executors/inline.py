@@ -28,7 +28,7 @@ class InlineExecutor:
         """Where evaluation runs."""
         if not registry.entry(self.description.engine.name).own_threads:
             return "in this process"
-        return "all threads" if self._threads is None else f"{self._threads} threads"
+        return "all threads" if self._threads is None else f"{self._threads} thread{'s' if self._threads > 1 else ''}"
 
     def evaluate(self, batch: Batch, statistics: Statistics | None, *, following: Batch | None = None) -> Outcomes:
         """Evaluate all candidates of `batch`, in order. `following` is not used, because no worker is idle."""

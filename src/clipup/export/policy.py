@@ -177,7 +177,7 @@ def policy_file(path: str | os.PathLike[str], *, best: bool = False) -> Path:
 
 def _score(path: Path) -> float:
     """The score in a policy file; -inf where there is none, or no usable file."""
-    if not path.is_file():
+    if not is_file_below(path.parent, path.name):
         return -math.inf
     try:
         score = read_task(path).score

@@ -6,7 +6,6 @@ code (`clipup.policies.compiled`, `clipup.policies.stepping`), to the same bits.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -60,12 +59,12 @@ class Actor:
         self.arrange = network.arrange
         if isinstance(network, Network):
             forward = Forward(network, statistics, compiled=compiled)
-            self._outputs: Callable[[Rows, Rows | None, NDArray[Any]], Rows] = lambda arranged, _, observations: (
-                forward(arranged, observations)
+            self._outputs: Callable[[Rows, Rows | None, NDArray[Any]], tuple[Rows, bool]] = (
+                lambda arranged, _, observations: forward.checked(arranged, observations)
             )
             return
         stepper = Stepper(network, statistics, compiled=compiled)
-        self._outputs = lambda arranged, state, observations: stepper(
+        self._outputs = lambda arranged, state, observations: stepper.checked(
             arranged, self.initial_state(len(observations)) if state is None else state, observations
         )
 
@@ -80,7 +79,7 @@ class Actor:
         changed; None stands for the start of an episode. A NaN in the outputs goes into the action (a discrete choice
         takes the first of them).
         """
-        return self._convert(self._outputs(arranged, state, observations))
+        return self._convert(self._outputs(arranged, state, observations)[0])
 
     def act_without_nan(
         self, arranged: Rows, observations: NDArray[Any], state: Rows | None = None
@@ -90,9 +89,9 @@ class Actor:
         Those rows act as if all their outputs were zero: a simulator may do anything with a NaN, so it never gets one.
         Infinite outputs of other rows stay.
         """
-        outputs = self._outputs(arranged, state, observations)
+        outputs, good = self._outputs(arranged, state, observations)
         broken = None
-        if math.isnan(np.maximum.reduce(outputs, axis=None, initial=0.0)):  # NaN is larger than any number to numpy
+        if not good:
             broken = cast("NDArray[np.bool_]", np.isnan(outputs).any(axis=1))
             outputs[broken] = 0.0
         return self._convert(outputs), broken

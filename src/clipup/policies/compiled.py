@@ -19,6 +19,7 @@ Four forms give the same bits:
 from __future__ import annotations
 
 import ctypes
+import math
 import threading
 from functools import cache
 from typing import Any
@@ -197,6 +198,10 @@ class Forward:
 
     def __call__(self, arranged: FloatRows, observations: NDArray[Any]) -> FloatRows:
         """Return the outputs (n, action_size) of row i's arranged parameters, or of the only row, on observation i."""
+        return self.checked(arranged, observations)[0]
+
+    def checked(self, arranged: FloatRows, observations: NDArray[Any]) -> tuple[FloatRows, bool]:
+        """Return the outputs, and whether none of them is NaN."""
         count = self._count
         if arranged.shape != (len(observations), count) and arranged.shape != (1, count):
             raise InvalidArgument(
@@ -207,7 +212,8 @@ class Forward:
             if use is None:
                 use = worth_loading(Forward, CALL_WORK + len(observations) * count)
             if not use:
-                return self._numpy(arranged, observations)
+                outputs = self._numpy(arranged, observations)
+                return outputs, without_nan(outputs)
             self._load()
         return self._machine(arranged, observations)
 
@@ -222,7 +228,7 @@ class Forward:
         self._words_address = self._words.ctypes.data
         self._call = _batch_code()
 
-    def _machine(self, arranged: FloatRows, observations: NDArray[Any]) -> FloatRows:
+    def _machine(self, arranged: FloatRows, observations: NDArray[Any]) -> tuple[FloatRows, bool]:
         rows = np.ascontiguousarray(observations, np.float64)
         outputs = np.empty((len(rows), self._outputs), np.float32)
         words, arranged = self._words, np.ascontiguousarray(arranged)
@@ -231,13 +237,18 @@ class Forward:
             words[0], words[1] = _address(arranged), len(arranged)
             words[3], words[4] = _address(rows), len(rows)
             words[6], words[7] = _address(outputs), len(outputs)
-            self._call(self._words_address)
-        return outputs
+            good = self._call(self._words_address)
+        return outputs, good != 0
 
     @np.errstate(over="ignore", invalid="ignore")
     def _numpy(self, arranged: FloatRows, observations: NDArray[Any]) -> FloatRows:
         values = (np.asarray(observations, np.float64) - self._mean) * self._scale
         return self.network.forward_arranged(arranged, values.astype(np.float32))
+
+
+def without_nan(outputs: FloatRows) -> bool:
+    """Return whether no number is NaN, which numpy takes for larger than any number."""
+    return not math.isnan(np.maximum.reduce(outputs, axis=None, initial=0.0))
 
 
 def _address(array: NDArray[Any]) -> int:
@@ -257,7 +268,8 @@ def _batch_code() -> Any:
     structure = array_structure("Batch", _BATCH)
     batch_at = viewer(structure)
 
-    def run(words: int) -> None:
+    def run(words: int) -> int:
+        good = True
         batch = batch_at(words, 0)
         arranged, outputs, values, flags = batch.arranged, batch.outputs, batch.values, batch.flags
         last = batch.sizes.size - 1
@@ -265,16 +277,17 @@ def _batch_code() -> Any:
             normalize_one(batch.observations[r], batch.mean, batch.scale, values[0])
             # One row of parameters may stand for all rows of observations.
             row = r if arranged.shape[0] > 1 else 0
-            forward_one(arranged[row], batch.sizes, flags[0] != 0, flags[1] != 0, values)
+            good = forward_one(arranged[row], batch.sizes, flags[0] != 0, flags[1] != 0, values) and good
             for j in range(outputs.shape[1]):
                 outputs[r, j] = values[last, j]
+        return 1 if good else 0
 
     machine_code.require()
     code = machine_code.load(
-        run, lambda types: types.void(types.int64), label="networks for rows of candidates", facts=(structure,)
+        run, lambda types: types.int64(types.int64), label="networks for rows of candidates", facts=(structure,)
     )
     _kept.append(code)
-    return ctypes.CFUNCTYPE(None, ctypes.c_int64)(code.address)
+    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(code.address)
 
 
 _kept: list[machine_code.MachineCode] = []

@@ -23,10 +23,11 @@ from numpy.typing import NDArray
 
 from clipup.errors import InvalidArgument, PolicyFault, one_line
 from clipup.policies.feedforward import check_rows
-from clipup.policies.own import remake
+from clipup.policies.own import DETERMINISTIC, random_states, remake
 from clipup.policies.protocol import Piece
 
 Rows = NDArray[np.float32]
+TRAINING_HINT = "; it is in training mode: call eval() on it"
 
 
 def is_module(thing: object) -> bool:
@@ -78,6 +79,10 @@ class ModuleNetwork:
     def __post_init__(self) -> None:
         torch = self._torch
         object.__setattr__(self, "module", copy.deepcopy(self.module))  # the caller's stays as it is
+        if any(map(torch.nn.parameter.is_lazy, self.module.parameters())):
+            raise InvalidArgument(
+                f"policy {self.name} has parameters without a shape: give its lazy layers an observation first"
+            )
         sizes = [int(parameter.numel()) for parameter in self.module.parameters()]
         if not sum(sizes):
             raise InvalidArgument(f"policy {self.name} is a module without parameters, so there is nothing to learn")
@@ -237,7 +242,12 @@ class ModuleNetwork:
 
     def _try_out(self) -> int:
         """Take a few steps and return the size of the state; `InvalidArgument` where they fail or are random."""
+        with same_random_numbers():  # so that a module that draws some leaves torch's generator as it was
+            return self._tried()
+
+    def _tried(self) -> int:
         torch = self._torch
+        drawn = random_states()
         self.__dict__["state_layout"] = (False, [])
         observation = np.random.Generator(np.random.Philox(7)).standard_normal(
             (1, self.observation_size), dtype=np.float32
@@ -248,8 +258,10 @@ class ModuleNetwork:
             with torch.inference_mode():
                 found = self.module(given)
         except Exception as error:
+            hint = TRAINING_HINT if self.module.training and self._acts_in_evaluation_mode(given) else ""
             raise InvalidArgument(
-                f"policy {self.name} fails on an observation of shape (1, {self.observation_size}): {one_line(error)}"
+                f"policy {self.name} fails on an observation of shape (1, {self.observation_size}): "
+                f"{one_line(error)}{hint}"
             ) from error
         size, outputs = 0, found
         try:
@@ -281,9 +293,17 @@ class ModuleNetwork:
         except PolicyFault as error:
             raise InvalidArgument(str(error)) from error
         changed = any(not torch.equal(one, other) for one, other in zip(buffers, self.module.buffers(), strict=True))
+        hint = TRAINING_HINT if self.module.training else ""
         if changed or len(set(tried)) > 1:
-            hint = "; it is in training mode: call eval() on it" if self.module.training else ""
             raise InvalidArgument(
                 f"policy {self.name} acts differently on the same parameters, state and observation{hint}"
             )
+        if random_states() != drawn:
+            raise InvalidArgument(f"policy {self.name} draws random numbers when it acts: {DETERMINISTIC}{hint}")
         return size
+
+    def _acts_in_evaluation_mode(self, given: Any) -> bool:
+        with contextlib.suppress(Exception), self._torch.inference_mode():
+            copy.deepcopy(self.module).eval()(given)
+            return True
+        return False

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import random
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -25,6 +27,7 @@ from clipup.policies.stepping import Kernel
 Rows = NDArray[np.float32]
 LARGEST = 2**31
 """More parameters, or numbers to remember, than a machine could hold for a population."""
+DETERMINISTIC = "it must be deterministic, and remember nothing but its state"
 
 
 @dataclass(frozen=True)
@@ -164,11 +167,12 @@ class OwnNetwork:
 
     def _try_out(self) -> None:
         """Take two steps as plain Python, twice. `InvalidArgument` if they fail, or differ, or go beyond the arrays."""
-        random = np.random.Generator(np.random.Philox(7))
-        parameters = random.standard_normal((1, self.parameter_count), dtype=np.float32)
-        inputs = random.standard_normal((2, 1, self.observation_size), dtype=np.float32)
+        numbers = np.random.Generator(np.random.Philox(7))
+        parameters = numbers.standard_normal((1, self.parameter_count), dtype=np.float32)
+        inputs = numbers.standard_normal((2, 1, self.observation_size), dtype=np.float32)
         parameters.flags.writeable = inputs.flags.writeable = False
         found: list[bytes] = []
+        drawn = random_states()
         try:
             with np.errstate(all="ignore"):
                 for _ in range(2):
@@ -180,9 +184,10 @@ class OwnNetwork:
             raise InvalidArgument(f"{error}{hint}") from error
         if found[0] != found[1]:
             raise InvalidArgument(
-                f"policy {self.name} acts differently on the same parameters, memory and observation: it must be "
-                "deterministic, and remember nothing but its state"
+                f"policy {self.name} acts differently on the same parameters, memory and observation: {DETERMINISTIC}"
             )
+        if random_states() != drawn:
+            raise InvalidArgument(f"policy {self.name} draws random numbers when it acts: {DETERMINISTIC}")
 
 
 def remake(source: object, name: str, observation_size: int, action_size: int) -> object:
@@ -191,6 +196,17 @@ def remake(source: object, name: str, observation_size: int, action_size: int) -
     if isinstance(source, named.PolicyName):
         return named.make_named(source, observation_size, action_size)
     return named.make_network(source, observation_size, action_size, name=name)
+
+
+def random_states() -> tuple[object, ...]:
+    """Return the states of the generators that all of a process shares. Drawing a number changes one of them.
+
+    Outputs alone do not show that a policy draws numbers: dropout before a layer of zeros, or a rare random action.
+    """
+    kind, keys, position, *rest = cast("tuple[Any, ...]", np.random.get_state(legacy=True))  # noqa: NPY002
+    torch = sys.modules.get("torch")
+    of_torch = b"" if torch is None else torch.get_rng_state().numpy().tobytes()
+    return random.getstate(), kind, keys.tobytes(), position, tuple(rest), of_torch
 
 
 def _count(name: str, policy: object, attribute: str, least: int) -> int:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from clipup.compilation import machine_code, primitives
 from clipup.compilation.structures import array_structure, viewer
 from clipup.errors import InvalidArgument, PolicyFault, one_line
-from clipup.policies.compiled import worth_loading
+from clipup.policies.compiled import without_nan, worth_loading
 from clipup.policies.normalizer import Statistics
 from clipup.policies.protocol import PolicyNetwork
 
@@ -166,10 +166,10 @@ class Stepper:
         self._lock = threading.Lock()
 
     @np.errstate(over="ignore", invalid="ignore")
-    def __call__(self, arranged: Rows, state: Rows, observations: NDArray[Any]) -> Rows:
+    def checked(self, arranged: Rows, state: Rows, observations: NDArray[Any]) -> tuple[Rows, bool]:
         """Return the outputs (n, action_size) of row i's arranged parameters, or of the only row, on observation i.
 
-        The rows of `state` are changed.
+        Also returns whether none of them is NaN. The rows of `state` are changed.
         """
         network, rows = self.network, len(observations)
         if arranged.shape not in ((rows, network.parameter_count), (1, network.parameter_count)):
@@ -183,7 +183,8 @@ class Stepper:
             if use is None and self._kernel is not None:
                 use = worth_loading(self._kernel.step, CALL_WORK + rows * network.parameter_count)
             if not use:
-                return network.step(arranged, state, inputs)
+                outputs = network.step(arranged, state, inputs)
+                return outputs, without_nan(outputs)
             self._load()
         return self._machine(arranged, state, inputs)
 
@@ -197,7 +198,7 @@ class Stepper:
         self._program = kernel.program
         self._width = int(max(self._sizes[:2]))
 
-    def _machine(self, arranged: Rows, state: Rows, inputs: Rows) -> Rows:
+    def _machine(self, arranged: Rows, state: Rows, inputs: Rows) -> tuple[Rows, bool]:
         rows, size = len(inputs), self.network.action_size
         values = np.empty((rows, 2, self._width), np.float32)
         values[:, 0, : inputs.shape[1]] = inputs
@@ -210,7 +211,7 @@ class Stepper:
             raise raised_in_machine_code(self.network)
         if own is not state:
             state[:] = own
-        return values[:, 1, :size].copy()
+        return values[:, 1, :size].copy(), result == STEP_GOOD
 
 
 def raised_in_machine_code(network: PolicyNetwork) -> PolicyFault:

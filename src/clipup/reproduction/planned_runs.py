@@ -20,9 +20,10 @@ from typing import cast
 
 from clipup.engines import Task, registry
 from clipup.errors import FileFault, InvalidArgument, MissingDependency
+from clipup.files import path_below
 from clipup.reproduction.experiments import Experiment, ExperimentGroup
 from clipup.runs.config import CHANGEABLE, RunConfig, differences, identity
-from clipup.runs.records import read_records
+from clipup.runs.records import Record, read_last
 from clipup.runs.resolve import resolve
 from clipup.runs.rundir import RunDirectory
 from clipup.suggestions import did_you_mean
@@ -47,12 +48,12 @@ class PlannedRun:
 
     def directory(self, out: Path) -> RunDirectory:
         """The run's directory inside `out`, the directory of the reproduction."""
-        return RunDirectory(out / RUNS_DIRECTORY / self.name)
+        return RunDirectory(path_below(out, RUNS_DIRECTORY, self.name))
 
     def generations_done(self, out: Path) -> int:
         """Complete generations on disk, at most `wanted`."""
-        records = read_records(self.directory(out).records_path)
-        return min(records[-1].generation, self.wanted) if records else 0
+        last = read_last(self.directory(out).records_path, Record)
+        return min(last.generation, self.wanted) if last is not None else 0
 
     def is_finished(self, out: Path) -> bool:
         """Whether all generations are made and the last one was evaluated."""

@@ -10,16 +10,16 @@ from pathlib import Path
 from types import MappingProxyType
 
 from clipup.errors import FileFault
-from clipup.export.policy import read_policy
+from clipup.export.policy import decode_policy
 from clipup.export.safetensors import SIZE_LIMIT
-from clipup.files import make_directories, read_named, write_output
+from clipup.files import is_file_below, make_directories, path_below, read_below, write_output
 from clipup.reproduction.experiments import Experiment, experiment_named
 from clipup.reproduction.figures import draw
 from clipup.reproduction.page import Table, tables
 from clipup.reproduction.planned_runs import RUNS_DIRECTORY, PlannedRun, check_requirements, plan
 from clipup.reproduction.results import Results, collect, encode, read_results
 from clipup.reproduction.verdicts import Verdict, verdicts
-from clipup.runs.records import read_records
+from clipup.runs.records import Record, read_last, read_records
 from clipup.runs.rundir import RunDirectory
 from clipup.training.side_by_side import ScheduleEnd, ScheduleProgress, SideBySide
 
@@ -123,8 +123,8 @@ def _check_nothing_lost(request: ReproductionRequest, to_come: Mapping[str, int]
         return
     for group in read_results(path).groups:
         for name, run in zip(group.run_names, group.runs, strict=True):
-            records = read_records(RunDirectory(request.out / RUNS_DIRECTORY / name).records_path)
-            here = max(records[-1].generation if records else 0, to_come.get(name, 0))
+            last = read_last(RunDirectory(path_below(request.out, RUNS_DIRECTORY, name)).records_path, Record)
+            here = max(last.generation if last is not None else 0, to_come.get(name, 0))
             if here < run.generations:
                 raise FileFault(
                     f"{path} has {run.generations} generations of {name}, but {request.out} has only {here}; "
@@ -142,7 +142,7 @@ def keep_policy(
     best: tuple[float, PlannedRun] | None = None
     for run in planned:
         found = run.directory(out)
-        if run.group != experiment.groups[0].name or not found.policy_path.is_file():
+        if run.group != experiment.groups[0].name or not is_file_below(found.path, found.policy_path.name):
             continue
         recent = [record.score for record in read_records(found.records_path) if record.score is not None][-3:]
         if recent and (best is None or sum(recent) / len(recent) > best[0]):
@@ -150,8 +150,10 @@ def keep_policy(
     if best is None:
         return None
     score, run = best
-    target = directory / POLICIES_DIRECTORY / f"{experiment.name}.safetensors"
+    target = path_below(directory, POLICIES_DIRECTORY) / f"{experiment.name}.safetensors"
     make_directories(target.parent)
-    write_output(target, read_named(run.directory(out).policy_path, SIZE_LIMIT, "a policy"))
-    generation = read_policy(target)[1].generation
+    source = run.directory(out).policy_path
+    data = read_below(source.parent, source.name, SIZE_LIMIT, "a policy")
+    generation = decode_policy(data, str(source))[1].generation
+    write_output(target, data)
     return target, {"group": run.group, "seed": run.seed, "generation": generation, "recent_score": score}

@@ -110,6 +110,55 @@ def _all_or_fault(path: Path, kind: type[_R]) -> list[_R]:
     return lines
 
 
+def read_last(path: Path, kind: type[_R]) -> _R | None:
+    """The last whole line of a file, or FileFault if it is damaged; None if there is none. The rest is not read."""
+    try:
+        directory = Directory(path.parent)
+    except FileFault:
+        return None
+    with directory:
+        return last_line(directory, path.name, kind)
+
+
+def last_line(directory: Directory, name: str, kind: type[_R]) -> _R | None:
+    """The last whole line of the file `name`; see `read_last`."""
+    try:
+        with directory.open(name) as file:
+            # A line that is not whole may follow it.
+            file.seek(max(0, os.fstat(file.fileno()).st_size - 2 * LINE_LIMIT))
+            tail = file.read(2 * LINE_LIMIT)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise FileFault.of(directory.path / name, "read", error) from error
+    line = tail[: tail.rfind(b"\n") + 1].rstrip(b"\n").rpartition(b"\n")[2]
+    return decode_line(line, kind, f"{directory.path / name}: its last line") if line else None
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far a run has come, by its records."""
+
+    generation: int = 0
+    total_interactions: int = 0
+    score: float | None = None
+    """The newest."""
+    best_score: float | None = None
+
+
+def read_standing(path: Path) -> Standing:
+    """How far the records in a file go, read in a stream; FileFault where one is damaged."""
+    reader, standing = LineReader(path, Record), Standing()
+    for batch in reader.batches():
+        for record in batch:
+            score = standing.score if record.score is None else record.score
+            best = max((value for value in (standing.best_score, record.score) if value is not None), default=None)
+            standing = Standing(record.generation, record.total_interactions, score, best)
+    if reader.problems:
+        raise FileFault(f"{path}: {reader.problems[0]}")
+    return standing
+
+
 def read_lines(path: Path, kind: type[_R], *, limit: int | None = None) -> tuple[list[_R], list[str]]:
     """Return every line of a file that can be read, in order, and what is wrong with the rest, in words.
 

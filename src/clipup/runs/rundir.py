@@ -22,7 +22,7 @@ from clipup.runs.config import RunConfig
 from clipup.runs.records import is_sound
 from clipup.runs.resolve import make_config
 from clipup.runs.toml import format_config
-from clipup.runs.trust import import_flag
+from clipup.runs.trust import import_flag, start_flag
 
 DEPTH_LIMIT = 6
 """How many directories deep runs are looked for."""
@@ -208,7 +208,7 @@ class RunDirectory:
                 versions.append(f"{library} {version(library)}")
         return (
             f"The whole configuration of this run. Repeat it: clipup train --config {self.config_path}"
-            f"{import_flag(config)} --run NEW\n"
+            f"{import_flag(config)}{start_flag(config)} --run NEW\n"
             f"Made with {', '.join(versions)}."
         )
 

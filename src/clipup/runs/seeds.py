@@ -14,12 +14,20 @@ from pathlib import Path
 
 from clipup.decoding import CONFIG, decode_toml
 from clipup.errors import FileFault, InvalidArgument, RunBusy, RunExists
-from clipup.files import Directory, DirectoryLock, is_file_below, is_unfinished, make_directories, read_below
+from clipup.files import (
+    Directory,
+    DirectoryLock,
+    is_file_below,
+    is_unfinished,
+    make_directories,
+    path_below,
+    read_below,
+)
 from clipup.runs.config import RunConfig
 from clipup.runs.resolve import make_config
 from clipup.runs.rundir import SEEDS, RunDirectory
 from clipup.runs.toml import format_config
-from clipup.runs.trust import import_flag
+from clipup.runs.trust import import_flag, start_flag
 
 MOST_SEEDS = 1000
 
@@ -51,7 +59,7 @@ class SeedsDirectory:
         """The directory and the configuration of each run, by seed; some may not have begun."""
         config, count = self.read()
         return {
-            seed: (RunDirectory(self.path / f"seed-{seed}"), replace(config, seed=seed))
+            seed: (RunDirectory(path_below(self.path, f"seed-{seed}")), replace(config, seed=seed))
             for seed in range(config.seed, config.seed + count)
         }
 
@@ -94,7 +102,7 @@ class SeedsDirectory:
     def _text(self, config: RunConfig, seeds: int) -> str:
         comment = (
             "Runs that differ only by seed, in the directories seed-N. These are the settings of the first one.\n"
-            f"Go on with all of them: clipup resume {self.path}{import_flag(config)}"
+            f"Go on with all of them: clipup resume {self.path}{import_flag(config)}{start_flag(config)}"
         )
         head, _, rest = format_config(config, comment=comment).partition("\n\n")
         return f"{head}\n\nseeds = {seeds}\n\n{rest}"

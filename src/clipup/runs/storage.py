@@ -21,10 +21,9 @@ from clipup.runs.records import (
     decode_line,
     encode_clock,
     encode_line,
-    read_clock,
+    last_line,
     read_clock_prefix,
     read_prefix,
-    read_records,
 )
 from clipup.runs.rundir import RunDirectory, Status
 
@@ -159,10 +158,11 @@ class DirectoryStorage(Storage):
         """The last line of each file, which the checkpoint counts."""
         if self.checkpoint is None:
             return None
-        records, clock = read_records(self._directory.records_path), read_clock(self._directory.clock_path)
-        if not records or not clock or records[-1].generation != self.checkpoint.generation:
+        record = last_line(self._directory.files, self._directory.records_path.name, Record)
+        clock = last_line(self._directory.files, self._directory.clock_path.name, ClockRecord)
+        if record is None or clock is None or record.generation != self.checkpoint.generation:
             return None
-        return records[-1], clock[-1]
+        return record, clock
 
     def keep_best(self, whole: Checkpoint, policy: Policy, score: float | None) -> None:
         """Write the best policy."""

@@ -4,12 +4,14 @@
 own. That is fine when a person typed it. When the name only stands in a file (a policy, a run's configuration), the
 person has to name the module too. The same holds for the address of a cluster: what answers there sends objects that
 run code when they are read. Services that log a run elsewhere are connected to only if the person names them in that
-very call. Workers that a file asks for are at most as many as there are processors here.
+very call. A policy that a run starts from is read only if the person names it, because it lies outside of the run.
+Workers that a file asks for are at most as many as there are processors here.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import os
 import shlex
 from collections.abc import Callable, Collection
 
@@ -60,6 +62,13 @@ def check_init(init: str | None, *, named: bool, source: str) -> None:
         raise InvalidArgument(f"{source} starts from the policy {init!r}; if that is meant, say so: --init {init}")
 
 
+def check_same_start(init: str | os.PathLike[str] | None, config: RunConfig, source: str) -> None:
+    """Refuse a policy to start from that is not the one of the run in the file `source`."""
+    if init is not None and os.fspath(init) != config.init:
+        started = "no policy" if config.init is None else f"the policy {config.init!r}"
+        raise InvalidArgument(f"{source} starts from {started}; init may only repeat that, got {os.fspath(init)!r}")
+
+
 def import_words(env: str, policy: str = "", wrapper: str | None = None) -> list[str]:
     """Return the words that let a command import what a file names: ``--import MODULE`` for each module."""
     own = own_name(policy)
@@ -71,6 +80,11 @@ def import_words(env: str, policy: str = "", wrapper: str | None = None) -> list
 def import_flag(config: RunConfig) -> str:
     """Return `import_words` of a configuration as text that continues a command."""
     return "".join(f" {shlex.quote(word)}" for word in import_words(config.env, config.policy, config.wrapper))
+
+
+def start_flag(config: RunConfig) -> str:
+    """Return the words that let a command start from the policy that a file names, as text that continues it."""
+    return "" if config.init is None else f" --init {shlex.quote(config.init)}"
 
 
 def check_cluster(cluster: str | None, *, named: bool, source: str) -> None:

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Unpack, cast
 
@@ -27,7 +28,14 @@ from clipup.runs.records import Record, read_records
 from clipup.runs.resolve import parse_flag, resolve
 from clipup.runs.rundir import RunDirectory
 from clipup.runs.storage import DirectoryStorage, Storage
-from clipup.runs.trust import check_cluster, check_import, check_policy_import, trusted_execution
+from clipup.runs.trust import (
+    check_cluster,
+    check_import,
+    check_init,
+    check_policy_import,
+    check_same_start,
+    trusted_execution,
+)
 from clipup.searches import Search
 from clipup.tracking import Tracker, make_trackers
 from clipup.training.callbacks import Callback
@@ -51,9 +59,24 @@ class TrainingResult:
     state: str
     """``finished`` or ``interrupted``."""
     reason: str
-    records: tuple[Record, ...]
     path: Path | None
     config: RunConfig
+    _kept: tuple[Record, ...] = ()
+    """The records of a run that is not on disk."""
+
+    @cached_property
+    def records(self) -> tuple[Record, ...]:
+        """What happened in each generation, in order. Of a run on disk, they are read when they are first asked for."""
+        if self.path is None:
+            return self._kept
+        found = tuple(
+            record
+            for record in read_records(RunDirectory(self.path).records_path)
+            if record.generation <= self.generation  # it may have been resumed since
+        )
+        if self.generation and (not found or found[-1].generation != self.generation):
+            raise FileFault(f"{self.path}: its records up to generation {self.generation} are no longer there")
+        return found
 
     def __repr__(self) -> str:
         """Return one short line; the fields hold the rest."""
@@ -187,6 +210,7 @@ def resume(
     *,
     env: str | Environment | None = None,
     policy: object = None,
+    init: str | os.PathLike[str] | None = None,
     imports: Collection[str] = (),
     more_generations: int | None = None,
     progress: bool = False,
@@ -205,6 +229,9 @@ def resume(
         ``module:function``.
     policy
         The policy of one's own, for a run that was trained with an object.
+    init
+        The policy that the run starts from, if it was stopped before its first checkpoint: it lies outside of the run,
+        so it is read only if you name it again.
     imports
         Modules that the run's environment or policy may import.
     more_generations
@@ -223,6 +250,7 @@ def resume(
     if policy is None:
         check_policy_import(config.policy, named=imports, source=source)
     check_cluster(config.cluster, named="cluster" in given, source=source)
+    check_same_start(init, config, source)
     if isinstance(env, str) and env.rpartition(":")[2] != config.env.rpartition(":")[2]:
         raise InvalidArgument(
             f"{directory.path} was trained on {config.env!r}; env may only say where that is, such as "
@@ -234,7 +262,7 @@ def resume(
         directory,
         trackers=[*trackers, *_displays(progress)],
         maker=maker,
-        typed=given,
+        typed=set(given) if init is None else {*given, "init"},
         callbacks=callbacks,
         policy=policy,
     )
@@ -397,6 +425,9 @@ def _run(
     policy: object = None,
 ) -> TrainingResult:
     path = directory.path if directory is not None else None
+    begun = directory is not None and directory.exists() and directory.newest_generation() > 0
+    if directory is not None and not begun:
+        check_init(config.init, named=typed is None or "init" in typed, source=str(directory.config_path))
     trusted = config if typed is None else trusted_execution(config, typed, _warner(trackers))
     everyone = [*trackers, *make_trackers(trusted, path)]
     task = make_task(config, maker)
@@ -413,7 +444,6 @@ def _run(
     # Every mistake in the configuration is found before anything is written.
     with Interruption() as interruption:  # until everything is closed: a late signal must not disturb that
         try:
-            begun = directory is not None and directory.exists() and directory.newest_generation() > 0
             search, initial = _begin(config, executor, begun=begun)
             trainer = Trainer(config, search, executor, store(), everyone, interruption, callbacks, initial)
             status = trainer.run()
@@ -423,11 +453,10 @@ def _run(
             finally:
                 if directory is not None:
                     directory.close()
-    records = tuple(trainer.records) if directory is None else tuple(read_records(directory.records_path))
     outcome = dataclasses.asdict(status)
     for name in ("engine", "actions", "warning", "arithmetic_changed_at"):
         del outcome[name]
-    result = TrainingResult(policy=trainer.policy, records=records, path=path, config=config, **outcome)
+    result = TrainingResult(policy=trainer.policy, path=path, config=config, _kept=tuple(trainer.records), **outcome)
     if interruption.signal is not None and status.state == "interrupted":
         raise RunInterrupted(result, EXIT_CODES[interruption.signal])
     return result

@@ -15,11 +15,11 @@ from clipup.errors import ClipUpError, FileFault, InvalidArgument, RunBusy, RunE
 from clipup.runs import rundir
 from clipup.runs.config import RunConfig
 from clipup.runs.keywords import RunChanges, RunSettings
-from clipup.runs.records import read_records
+from clipup.runs.records import Standing, read_standing
 from clipup.runs.resolve import resolve
 from clipup.runs.rundir import RunDirectory
 from clipup.runs.seeds import SeedsDirectory, check_seeds
-from clipup.runs.trust import check_cluster, check_import, check_policy_import
+from clipup.runs.trust import check_cluster, check_import, check_init, check_policy_import, check_same_start
 from clipup.training.api import check, with_changes
 from clipup.training.side_by_side import ScheduleEnd, ScheduleProgress, SideBySide, SideRun
 
@@ -157,6 +157,7 @@ def train_seeds(
 def resume_seeds(
     run: str | os.PathLike[str],
     *,
+    init: str | os.PathLike[str] | None = None,
     imports: Collection[str] = (),
     more_generations: int | None = None,
     watch: Watch | None = None,
@@ -178,8 +179,11 @@ def resume_seeds(
     check_import(config.env, named=imports, source=source, wrapper=config.wrapper)
     check_policy_import(config.policy, named=imports, source=source)
     check_cluster(config.cluster, named="cluster" in given, source=source)
+    check_same_start(init, config, source)
+    if any(_made(one) == 0 for one, _ in directory.runs().values()):
+        check_init(config.init, named=init is not None, source=source)
     with directory.claimed(config, seeds, new=False):
-        return _advance(directory, set(given), watch, watch_seconds)
+        return _advance(directory, set(given) if init is None else {*given, "init"}, watch, watch_seconds)
 
 
 def _advance(directory: SeedsDirectory, typed: Collection[str], watch: Watch | None, seconds: float) -> SeedsResult:
@@ -216,18 +220,16 @@ def _seed_run(seed: int, directory: RunDirectory) -> SeedRun:
         return SeedRun(seed, directory.path, "waiting", "", 0, 0, None, None)
     status = directory.read_status()
     try:
-        records = read_records(directory.records_path)
+        standing = read_standing(directory.records_path)
     except ClipUpError:
-        records = []
-    scores = [record.score for record in records if record.score is not None]
-    last = records[-1] if records else None
+        standing = Standing()
     return SeedRun(
         seed=seed,
         path=directory.path,
         state=status.state,
         reason=status.reason,
-        generation=last.generation if last is not None else 0,
-        total_interactions=last.total_interactions if last is not None else 0,
-        score=scores[-1] if scores else None,
-        best_score=max(scores, default=None),
+        generation=standing.generation,
+        total_interactions=standing.total_interactions,
+        score=standing.score,
+        best_score=standing.best_score,
     )

@@ -29,7 +29,7 @@ from clipup.errors import ClipUpError, FileFault, InvalidArgument
 from clipup.files import Directory, make_directories, read_below
 from clipup.processors import available_threads
 from clipup.runs.config import RunConfig
-from clipup.runs.records import read_clock, read_records
+from clipup.runs.records import ClockRecord, Record, read_last
 from clipup.runs.resolve import make_config
 from clipup.runs.rundir import RunDirectory
 from clipup.runs.toml import format_config
@@ -60,20 +60,20 @@ class SideRun:
 
     def generations_done(self) -> int:
         """Complete generations on disk, at most those of the configuration."""
-        records = read_records(self.directory.records_path)
-        made = records[-1].generation if records else 0
+        last = read_last(self.directory.records_path, Record)
+        made = last.generation if last is not None else 0
         return made if self.config.generations is None else min(made, self.config.generations)
 
     def share_done(self) -> float:
         """How much of the run is made, by the limit that it is nearest to: from 0 to 1."""
-        config, records = self.config, read_records(self.directory.records_path)
-        if not records:
+        config, last = self.config, read_last(self.directory.records_path, Record)
+        if last is None:
             return 0.0
-        clock = read_clock(self.directory.clock_path) if config.time_limit is not None else []
+        clock = read_last(self.directory.clock_path, ClockRecord) if config.time_limit is not None else None
         shares = [
-            records[-1].generation / config.generations if config.generations else 0.0,
-            records[-1].total_interactions / config.total_interactions if config.total_interactions else 0.0,
-            clock[-1].seconds / config.time_limit if clock and config.time_limit else 0.0,
+            last.generation / config.generations if config.generations else 0.0,
+            last.total_interactions / config.total_interactions if config.total_interactions else 0.0,
+            clock.seconds / config.time_limit if clock is not None and config.time_limit else 0.0,
         ]
         return min(1.0, max(shares))
 

@@ -60,7 +60,7 @@ class Trainer:
         `start` is the policy that a new run starts from.
         """
         self.config = config
-        self.records: list[Record] = []
+        self.records: list[Record] = []  # of a run that is not on disk
         self._search = search
         self._executor = executor
         self._engine, self._network = executor.description.engine, executor.description.network
@@ -148,9 +148,16 @@ class Trainer:
             record, clock = self._last
             record = replace(record, score=score.mean, score_standard_error=score.standard_error)
             self._storage.append_again(record)
-            self.records[-1:] = [record]
+            self._hold(record)
             self._trackers.generation(record, clock)
         return score
+
+    def _hold(self, record: Record) -> None:
+        """Keep a record in memory if it is not on disk; of two about a generation, the later one counts."""
+        if self._storage.path is None:
+            if self.records and self.records[-1].generation == record.generation:
+                self.records.pop()
+            self.records.append(record)
 
     def _reason_to_stop(self) -> str | None:
         config, state = self.config, self._state
@@ -191,7 +198,7 @@ class Trainer:
         clock = ClockRecord(record.generation, round(self._seconds, 3), round(speed, 1))
         records = self._storage.append(record, clock)
         self._commit(self._state.after(self._search, self._normalizer, record, score, records))
-        self.records.append(record)
+        self._hold(record)
         self._last = (record, clock)
         self._trackers.generation(record, clock)
 

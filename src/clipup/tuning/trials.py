@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clipup.errors import ClipUpError, Diverged, EnvironmentFault
+from clipup.files import path_below
 from clipup.runs.config import RunConfig
 from clipup.runs.records import ClockRecord, Record, read_records
 from clipup.runs.rundir import RunDirectory
@@ -101,7 +102,7 @@ class TrialRuns:
     def path(self, point: Point, seed: int) -> Path:
         """The run directory of a trial."""
         words = [f"{name}-{value:g}" for name, value in point.settings().items()]
-        return self._directory / "-".join([*words, f"seed-{seed}"])
+        return path_below(self._directory, "-".join([*words, f"seed-{seed}"]))
 
     def _train(self, point: Point, seed: int, generation: int, path: Path) -> list[Record]:
         config = dataclasses.replace(

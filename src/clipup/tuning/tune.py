@@ -26,13 +26,16 @@ from clipup.tuning.journal import EXTRA_RANGES, Journal
 from clipup.tuning.speed_search import RANGES, Point, Standing, TuningSettings, search_max_speed
 from clipup.tuning.trials import TrialProgress, TrialRuns
 
+BEST = "best.toml"
+"""The settings of the winner. A search without a winner leaves none."""
+
 
 @dataclass(frozen=True)
 class TuningResult:
     """The best settings, the evidence for them, and where they are stored."""
 
     config: RunConfig
-    """The configuration with the values found."""
+    """The configuration with the best values: a winner only if they `learned`."""
     standings: tuple[Standing, ...]
     """Every value that was run to the end, with its scores by seed, best first."""
     spent: float
@@ -71,8 +74,8 @@ def tune(
 
     `path` is a new directory, or that of an earlier call with the same arguments, which is continued. While one call
     works there, another is refused. With other `extra` or a larger budget, finished trials are used again. The result
-    is ``best.toml``, ``score-by-max-speed.png`` and ``.svg``, Optuna's ``journal.log``, and a run directory for each
-    trial under ``trials``.
+    is ``best.toml`` (unless nothing learned), ``score-by-max-speed.png`` and ``.svg``, Optuna's ``journal.log``, and a
+    run directory for each trial under ``trials``.
 
     Where `max_speed` cannot matter (`clipup.diagnosis.scale.is_scale_free`), `radius_factor` and the population are
     searched in its place, over their own ranges. The best is compared with policies without training.
@@ -155,18 +158,20 @@ def _search(
         generations=trials.generations(best.point),
     )
     gain = _gain(found, best, trials)
+    learned = gain is None or gain.learned
     seeds = f"{len(best.values)} seed{'s' if len(best.values) > 1 else ''}"
     comment = (
         f"Found by clipup tune with the training of {trials.spent():.3g} whole runs: "
         f"mean score {best.mean:.5g} over {seeds}."
     )
-    if gain is not None and not gain.learned:
-        comment += f"\nIt did not learn: {gain.name} scored {gain.baseline:.5g}."
     with Directory(directory) as files:
-        files.replace("best.toml", format_config(found, comment=comment).encode("utf-8"))
+        if learned:
+            files.replace(BEST, format_config(found, comment=comment).encode("utf-8"))
+        else:
+            files.remove(BEST)  # of an earlier call with a smaller budget
     write_figure(
         list(dots.values()),
-        best.point.value(settings.setting),
+        best.point.value(settings.setting) if learned else None,
         f"{config.env}, {generations} generations",
         directory / f"score-by-{settings.setting.replace('_', '-')}",
         setting=settings.setting,
@@ -211,9 +216,9 @@ def _notes(setting: str, standings: Sequence[Standing], gain: Gain | None) -> li
 
 
 def write_figure(
-    dots: Sequence[TrialProgress], chosen: float, title: str, stem: Path, *, setting: str = "max_speed"
+    dots: Sequence[TrialProgress], chosen: float | None, title: str, stem: Path, *, setting: str = "max_speed"
 ) -> list[Path]:
-    """Draw score against a setting, one dot per trial; return the files (PNG and SVG)."""
+    """Draw score against a setting, one dot per trial, with a line at `chosen`; return the files (PNG and SVG)."""
     figure = new_figure(6.4, 4.0)
     axes = figure.subplots()
     finite = [dot for dot in dots if math.isfinite(dot.value)]
@@ -230,7 +235,8 @@ def write_figure(
         (whole, {"color": "#0b6bcb", "alpha": 0.75, "label": "whole run, one seed"}),
     ):
         axes.plot([dot.point.value(setting) for dot in some], [dot.value for dot in some], "o", markersize=5, **style)
-    axes.axvline(chosen, color="#d1490c", linestyle="--", linewidth=1.2, label=f"chosen: {chosen:g}")
+    if chosen is not None:
+        axes.axvline(chosen, color="#d1490c", linestyle="--", linewidth=1.2, label=f"chosen: {chosen:g}")
     axes.set_xscale("log")
     axes.set_xlabel(setting)
     axes.set_ylabel("score")

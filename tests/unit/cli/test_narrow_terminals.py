@@ -57,11 +57,24 @@ def test_runs_and_errors_fit_the_terminal_without_breaking_words(tmp_path: Path,
     make_runs(tmp_path)
     listed = at_terminal(columns, "runs", cwd=tmp_path)
     assert any(line.split()[0] == "runs/a-run-with-a-rather-long-name" for line in listed if line.strip())
-    assert all(len(line) <= columns for line in listed)
+    assert all(len(line) <= columns for line in listed), listed
     error = at_terminal(columns, "train", "LunarLanderContinuos-v3", cwd=tmp_path)
     joined = " ".join(line.strip() for line in error)
     assert len(error) > 1 and "did you mean LunarLanderContinuous-v3" in joined
-    assert all(len(line) <= columns or " " not in line.strip() for line in error)
+    assert all(len(line) <= columns or " " not in line.strip() for line in error), error
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_findings_and_tables_fit_the_terminal_too(tmp_path: Path, columns: int) -> None:
+    pytest.importorskip("numba", reason="the compiled engine needs numba")
+    clipup.train(
+        "MountainCar-v0", policy="mlp:4", max_speed=1e-4, generations=16, population=4, seed=1, workers=1,
+        run=tmp_path / "run", progress=False,
+    )  # fmt: skip
+    for words in (["diagnose", "run"], ["zoo"], ["envs", "Humanoid*-v5"], ["reproduce"]):
+        lines = at_terminal(columns, *words, cwd=tmp_path)
+        assert len(lines) > 2
+        assert all(len(line) <= columns or " " not in line.strip() for line in lines), lines
 
 
 def test_the_next_commands_stand_on_lines_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import clipup
 from clipup.diagnosis import Finding, diagnose
 from clipup.diagnosis.diagnose import RULES
 from clipup.diagnosis.finding import SEVERITIES
@@ -212,7 +213,34 @@ def test_a_run_that_still_climbs_is_not_called_noise() -> None:
     config = RunConfig(env="LunarLanderContinuous-v3", max_speed=0.3, generations=50, fitness_shaping="raw")
     assert diagnose(records, config) == []
     resting = [replace(record, score=record.score and 250.0 + index % 2) for index, record in enumerate(records)]
-    assert "gradient-noise" in rules_of(diagnose(resting, config))
+    assert diagnose(resting, config) == []  # candidates differ by a twentieth of what the run gained: it has arrived
+    apart = [replace(record, fitness_best=(record.fitness_mean or 0.0) + 400.0) for record in resting]
+    assert "gradient-noise" in rules_of(diagnose(apart, config))
+
+
+@pytest.mark.parametrize(
+    ("env", "policy", "population", "generations"),
+    [
+        ("Acrobot-v1", "linear", 20, 50),
+        ("Acrobot-v1", "mlp:8", 20, 50),
+        ("Acrobot-v1", "mlp:8", 60, 30),
+        ("CartPole-v1", "linear", 20, 50),
+        ("CartPole-v1", "mlp:8", 20, 50),
+        ("MountainCar-v0", "mlp:8", 60, 100),
+    ],
+)
+def test_a_run_that_learned_within_a_few_generations_is_not_called_noise(
+    env: str, policy: str, population: int, generations: int
+) -> None:
+    pytest.importorskip("numba", reason="the compiled engine needs numba")
+    start = {"Acrobot-v1": -500.0, "CartPole-v1": 10.0, "MountainCar-v0": -200.0}[env]
+    for seed in range(4):
+        result = clipup.train(
+            env, policy=policy, population=population, generations=generations, seed=seed, workers=1, max_speed=0.1,
+            evaluation_episodes=8, stop=None, preset="none", progress=False,
+        )  # fmt: skip
+        assert result.score is not None and result.score > start + 30
+        assert diagnose(result.records, result.config, result.policy.actions.kind) == []
 
 
 def changed(records: list[Record], **changes: object) -> list[Record]:

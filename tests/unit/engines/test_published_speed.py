@@ -53,12 +53,16 @@ def test_the_table_of_the_compiled_engine_is_the_committed_measurement(monkeypat
 
 def test_what_is_not_physics_is_the_committed_profile() -> None:
     found = json.loads((ROOT / "benchmarks/results/compiled_profile.json").read_text())
-    shares = [100 * found["shares of a generation"][name] for name in ("ask", "tell", "merge the moments")]
+    humanoid = found["Humanoid-v4"]
+    shares = [100 * humanoid["shares of a generation"][name] for name in ("ask", "tell", "merge the moments")]
     said = "`ask` takes {:.1f} % of the time, `tell` {:.1f} %, the merge of the moments {:.1f} %".format(*shares)
-    policy, step = found["microseconds of a policy's step"], found["microseconds of a step on one thread"]
+    policy = found["microseconds of a step of the Humanoid's policy"]
+    step = humanoid["microseconds of a step on one thread"]
     page = " ".join((ROOT / "docs/engines.md").read_text().split())
     assert said in page
     assert f"Of the {step:.0f} µs of a step, the policy takes {policy:.1f} µs" in page
+    pendulum = found["Pendulum-v1"]["shares of a generation"]
+    assert f"`ask` and `tell` are then {100 * (pendulum['ask'] + pendulum['tell']):.0f} % of the time" in page
 
 
 def test_the_readme_names_the_range_of_the_committed_measurement() -> None:

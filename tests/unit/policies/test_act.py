@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from clipup.policies import Actions, Network, Policy, Statistics
+from clipup.policies import Actions, Network, Policy, Statistics, compiled
 from clipup.policies.act import Actor
 from clipup.policies.compiled import Forward
 
@@ -95,14 +95,16 @@ def test_a_network_of_another_kind_acts_too() -> None:
     assert actor.act(arranged, np.array([[0.25, 3.0]])).tolist() == [[0.5, 1.0]]
 
 
-def test_machine_code_takes_over_after_some_work_and_changes_no_bit() -> None:
+def test_machine_code_takes_over_after_some_work_and_changes_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("numba")
+    monkeypatch.setattr(compiled, "_work_done", {})
+    monkeypatch.setattr(compiled, "WORTH_LOADING", 2e6)
     network = Network(40, 30, (50,))
     parameters = GENERATOR.normal(size=(100, network.parameter_count)).astype(np.float32)
     observations = GENERATOR.normal(size=(100, 40))
     forward = Forward(network, None)
     arranged = forward.arrange(parameters)
-    outputs = [forward(arranged, observations).tobytes() for _ in range(200)]
+    outputs = [forward(arranged, observations).tobytes() for _ in range(20)]
     assert forward._call is not None
     assert len(set(outputs)) == 1
 

@@ -142,6 +142,7 @@ def test_moments_of_rows_and_of_one_candidate_are_equal_to_the_bit() -> None:
 def test_all_that_act_in_a_process_count_together_until_machine_code_pays(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("numba", reason="machine code needs numba (in the train extra)")
     monkeypatch.setattr(compiled, "_work_done", {})
+    monkeypatch.setattr(compiled, "WORTH_LOADING", 1e6)
     network, observation = Network(2, 1), np.array([[1.0, 2.0]])
     arranged = network.arrange(np.ones((1, network.parameter_count), np.float32))
     calls = 0

@@ -1,6 +1,7 @@
 import json
 import math
 import os
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -17,9 +18,11 @@ from clipup.runs.records import (
     encode_line,
     read_clock,
     read_clock_prefix,
+    read_last,
     read_lines,
     read_prefix,
     read_records,
+    read_standing,
 )
 
 
@@ -209,6 +212,48 @@ def test_a_changed_digit_in_the_clock_is_noticed_and_lines_of_older_versions_are
     path.write_bytes(old)
     found = read_clock_prefix(directory, path.name, 9)
     assert (found.size, found.seconds, found.digest, found.problem) == (len(old), 7.0, "", None)
+
+
+@pytest.mark.parametrize("tail", [b"", b'{"generation": 9', b"x" * 60_000])
+def test_the_last_line_is_that_of_the_whole_file_and_the_rest_is_not_read(tmp_path, tail):
+    path = tmp_path / "records.jsonl"
+    assert read_last(path, Record) is None and read_last(tmp_path / "missing" / "records.jsonl", Record) is None
+    path.write_bytes(tail)
+    assert read_last(path, Record) is None
+    lines = [encode_line(record(number, score=float(number))) for number in range(1, 500)]
+    for count in (1, 2, 499):
+        path.write_bytes(b"".join(lines[:count]) + tail)
+        assert read_last(path, Record) == read_records(path)[-1] == record(count, score=float(count))
+    path.write_bytes(bytes(2**20) + b"\n" + lines[0])
+    assert read_last(path, Record) == record(1, score=1.0)
+
+
+@pytest.mark.parametrize("line", [b"[]\n", b"{}\n", b"nonsense\n", b"x" * 200_000 + b"\n"])
+def test_a_last_line_that_is_damaged_is_named(tmp_path, line):
+    path = tmp_path / "records.jsonl"
+    path.write_bytes(encode_line(record(1)) + line)
+    with pytest.raises(FileFault, match="its last line"):
+        read_last(path, Record)
+    (tmp_path / "link.jsonl").symlink_to(path)
+    with pytest.raises(FileFault, match="a link, or not a regular file"):
+        read_last(tmp_path / "link.jsonl", Record)
+
+
+def test_how_far_a_run_is_takes_little_memory(tmp_path):
+    path = tmp_path / "records.jsonl"
+    with path.open("wb") as file:
+        for number in range(1, 20_001):
+            score = -abs(number - 7000.0) if number % 1000 == 0 else None
+            file.write(encode_line(record(number, score=score)))
+    tracemalloc.start()
+    try:
+        found = read_standing(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (found.generation, found.total_interactions) == (20_000, 6_000_000)
+    assert (found.score, found.best_score) == (-13_000.0, 0.0)
+    assert peak < 6e6 < path.stat().st_size
 
 
 def test_a_long_file_is_thinned_while_it_is_read(tmp_path):

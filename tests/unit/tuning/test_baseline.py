@@ -38,11 +38,15 @@ def test_the_baseline_of_the_cart_pole_is_short_episodes() -> None:
     assert found.untrained.mean < 15 and found.better[0] == "random policies" and found.random.mean < 80
 
 
-def test_no_winner_is_named_where_nothing_learned(tmp_path: Path) -> None:
-    result = tune(config("Pendulum-v1", policy="mlp:2"), tmp_path / "tune", settings=CHEAP)
+def test_no_winner_is_named_where_nothing_learned_and_no_best_settings_are_left(tmp_path: Path) -> None:
+    settings, best = config("Pendulum-v1", policy="mlp:2"), tmp_path / "tune" / "best.toml"
+    tune(settings, tmp_path / "tune", settings=CHEAP)
+    assert not best.exists()
+    best.write_text("of a search with a smaller budget")
+    result = tune(settings, tmp_path / "tune", settings=CHEAP)
     assert not result.learned and result.setting == "max_speed"
     assert any("None of these learned" in note for note in result.notes)
-    assert "did not learn" in (tmp_path / "tune" / "best.toml").read_text()
+    assert not best.exists() and "chosen" not in (tmp_path / "tune" / "score-by-max-speed.svg").read_text()
 
 
 def test_what_matters_is_tuned_where_max_speed_does_not(tmp_path: Path) -> None:

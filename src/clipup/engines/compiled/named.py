@@ -25,8 +25,9 @@ def may_name_a_task(env: str) -> bool:
 def find(env: str) -> CompiledTask:
     """Import the module or the file that `env` names, and return the task in it.
 
-    Raises `UnknownEnvironment` if the module has no task, so that it may be one of Gymnasium's environments, and
-    `BrokenTask` if there is no such module or file, if its code fails, or if it has other tasks only.
+    Raises `UnknownEnvironment` where Gymnasium may have it: the name is a function, a class or a registered
+    environment, or the module has no task. Raises `BrokenTask` if there is no such module or file, if its code fails,
+    or if it has other tasks only.
     """
     place, _, name = env.rpartition(":")
     in_file = names_a_file(env)
@@ -34,11 +35,21 @@ def find(env: str) -> CompiledTask:
     task = cast(object, getattr(module, name, None))
     if not isinstance(task, MujocoTask | ArrayTask):
         tasks = [key for key, value in vars(module).items() if isinstance(value, MujocoTask | ArrayTask)]
-        kind = BrokenTask if in_file or tasks else UnknownEnvironment
         got = f"{name!r} is of type {type(task).__name__}" if hasattr(module, name) else f"it has no {name!r}"
+        if callable(task) or _is_registered(name) or not (in_file or tasks):
+            raise UnknownEnvironment(f"{env} names no MujocoTask or ArrayTask: {got}")
         known = f" (it has {', '.join(tasks)})" if tasks else ""
-        raise kind(f"{env} must name a MujocoTask or an ArrayTask, and {got}{did_you_mean(name, tasks)}{known}")
+        raise BrokenTask(
+            f"{env} must name a MujocoTask, an ArrayTask or what makes a Gymnasium environment, and {got}"
+            f"{did_you_mean(name, tasks)}{known}"
+        )
     return dataclasses.replace(task, name=env) if task.name == UNNAMED else task
+
+
+def _is_registered(name: str) -> bool:
+    """Return whether Gymnasium has an environment with that id, if Gymnasium is in use at all."""
+    gymnasium = sys.modules.get("gymnasium")
+    return gymnasium is not None and name in cast("Mapping[str, object]", getattr(gymnasium, "registry", {}))
 
 
 def name_of(task: CompiledTask) -> str:

@@ -12,7 +12,6 @@ from clipup.engines.protocol import EngineEntry, is_installed, library_version
 from clipup.engines.rendering import Episode
 from clipup.engines.task import OwnTask, Task
 from clipup.errors import ClipUpError, InvalidArgument, MissingDependency
-from clipup.importing import names_a_file
 from clipup.policies import Policy
 
 SIMULATORS = {
@@ -47,8 +46,6 @@ class GymnasiumEntry(EngineEntry):
         """Return an error if Gymnasium is missing, or for what is no environment: all else shows when one is made."""
         if isinstance(task.env, OwnTask):
             return InvalidArgument(f"Gymnasium runs environments, and {task.label} is a task of the compiled engine")
-        if isinstance(task.env, str) and names_a_file(task.env):
-            return InvalidArgument(f"Gymnasium imports modules, and {task.env} names a file")
         return None if is_installed("gymnasium") else MissingDependency.of("gymnasium", extra="train")
 
     def make(self, task: Task, *, lanes: int, threads: int | None, reason: str) -> GymnasiumEngine:

@@ -16,7 +16,15 @@ from clipup.engines.gymnasium.quiet_output import quiet_output
 from clipup.engines.gymnasium.spaces import action_maker, actions_of, observations_of
 from clipup.engines.seeding import int31, seed_words
 from clipup.engines.task import EnvironmentMaker, OwnTask, Task
-from clipup.errors import EnvironmentFault, InvalidArgument, MissingDependency, UnknownEnvironment, one_line
+from clipup.errors import (
+    BrokenTask,
+    EnvironmentFault,
+    InvalidArgument,
+    MissingDependency,
+    UnknownEnvironment,
+    one_line,
+)
+from clipup.importing import load_place, names_a_file
 from clipup.policies.act import Actor
 
 
@@ -66,17 +74,28 @@ def make_environment(task: Task) -> Any:
 
 
 def named_maker(name: str) -> EnvironmentMaker | None:
-    """Return the class or function that ``module:name`` is, or None for the id of an environment."""
-    module, _, own = name.rpartition(":")
-    if not module or not own.isidentifier():
+    """Return the class or function that ``module:name`` or ``file.py:name`` is, or None for an environment's id."""
+    place, _, own = name.rpartition(":")
+    if not place or not own.isidentifier():
         return None
     import gymnasium
 
     try:
-        found = cast(object, getattr(importlib.import_module(module), own, None))
-    except Exception:
+        found = cast(object, getattr(load_place(place, own), own, None))
+    except BrokenTask:
+        if names_a_file(name):
+            raise
         return None  # making it by its id says what is wrong
     return found if callable(found) and own not in cast(Any, gymnasium).registry else None
+
+
+def _id_for_gymnasium(name: str) -> str:
+    """Return the id that Gymnasium can make: a file, which it cannot import, is run first."""
+    if not names_a_file(name):
+        return name
+    place, _, own = name.rpartition(":")
+    load_place(place, own)
+    return own
 
 
 def _wrapped(environment: Any, task: Task) -> Any:
@@ -108,9 +127,13 @@ def _make_by_id(task: Task, name: str) -> Any:
             # The user chose this version; the paper's results are for old ones.
             warnings.filterwarnings("ignore", message=".*is out of date.*")
             warnings.filterwarnings("ignore", message=".*Box (low|high|bound)'s precision.*")
+            # A file that was run by its path may be imported once more by the entry point that it registers.
+            warnings.filterwarnings("ignore", message=".*Overriding environment .* already in registry.*")
             # Box2D's bindings crash the interpreter if this warning of theirs is turned into an error.
             warnings.filterwarnings("ignore", message="builtin type .* has no __module__", category=DeprecationWarning)
-            return cast(Any, gymnasium).make(name, disable_env_checker=True, **options)
+            return cast(Any, gymnasium).make(_id_for_gymnasium(name), disable_env_checker=True, **options)
+    except BrokenTask:
+        raise
     except (gymnasium_error.UnregisteredEnv, gymnasium_error.DeprecatedEnv) as error:
         raise UnknownEnvironment(f"Gymnasium has no {name!r}") from error
     except gymnasium_error.DependencyNotInstalled as error:
@@ -125,20 +148,21 @@ def _make_by_id(task: Task, name: str) -> Any:
 
 def _failed(task: Task, error: Exception) -> EnvironmentFault | InvalidArgument:
     """Return the error for an environment that raised while it was made: its own fault, or that of its options."""
-    if isinstance(error, TypeError) and any(f"{kind} argument" in str(error) for kind in ("keyword", "positional")):
+    mismatches = ("keyword argument", "positional argument", "takes no arguments")
+    if isinstance(error, TypeError) and any(text in str(error) for text in mismatches):
         given = ", ".join(f"{key}={value!r}" for key, value in task.env_options.items()) or "none"
         return InvalidArgument(f"{task.label} does not take these options: {given} ({one_line(error)})")
     return EnvironmentFault(f"making {task.label} failed: {one_line(error)}")
 
 
 def has_own_limit(name: str) -> bool:
-    """Return whether Gymnasium's registry limits the episodes of an environment; its module is imported.
+    """Return whether Gymnasium's registry limits the episodes of an environment; its module or file is run.
 
     True for one that the registry does not have: making it says what is wrong.
     """
     import gymnasium
 
-    module, _, own = name.rpartition(":")
+    module, _, own = _id_for_gymnasium(name).rpartition(":")
     if module:
         importlib.import_module(module)
     spec = cast(Any, gymnasium).registry.get(own)

@@ -73,7 +73,7 @@ function showFindings(data) {
   const sorted = [...merged.values()].sort((one, two) => order.indexOf(one.finding.severity) - order.indexOf(two.finding.severity));
   cards.push(...sorted.map(({ finding, names }) => findingCard(finding, names)));
   if (!cards.length && data.runs.some((run) => run.generation >= 30)) {
-    cards.push(element('p', { class: 'all-well' }, 'Nothing is wrong: max_speed limits the speed, the gradient has a direction, the standard deviations are healthy, and the candidates can be ranked.'));
+    cards.push(element('p', { class: 'all-well' }, 'Nothing is wrong: no rule found fault with the speed, the gradient, the standard deviations or the ranking of the candidates.'));
   }
   document.getElementById('finding-list').replaceChildren(...cards);
   document.getElementById('findings').hidden = !cards.length;

@@ -108,8 +108,56 @@ def test_a_module_of_gymnasium_environments_is_left_to_gymnasium() -> None:
     assert isinstance(refusal, UnknownEnvironment) and not isinstance(refusal, BrokenTask)
     assert not named.may_name_a_task("pybullet_envs_gymnasium:HumanoidBulletEnv-v0")
     assert registry.entry("gymnasium").refusal(Task(HERE)) is not None
-    assert registry.entry("gymnasium").refusal(Task("file.py:Drift")) is not None
     assert registry.entry("envpool").refusal(Task(HERE)) is not None
+
+
+MAKERS = """
+import gymnasium
+import numpy as np
+
+class Point(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (1,), np.float32)
+    action_space = gymnasium.spaces.Box(-1, 1, (1,), np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place = self.np_random.uniform(-1, 1, 1).astype(np.float32)
+        return self.place, {}
+
+    def step(self, action):
+        self.place = (self.place + 0.1 * np.asarray(action)).astype(np.float32)
+        return self.place, -float(abs(self.place[0])), False, False, {}
+
+def make():
+    return Point()
+
+lazy = lambda: Point()
+gymnasium.register("Pointed-v0", entry_point=Point, max_episode_steps=7)
+gymnasium.register("Bare", entry_point=Point, max_episode_steps=7)
+"""
+
+
+@pytest.mark.parametrize("beside", ["", TASK], ids=["alone", "beside a task"])
+@pytest.mark.parametrize("where", ["drifting", "drifting.py", "./drifting.py"])
+@pytest.mark.parametrize("name", ["Point", "make", "lazy", "Pointed-v0", "Bare"])
+def test_what_makes_an_environment_is_found_whatever_stands_beside_it(
+    place: Path, monkeypatch: pytest.MonkeyPatch, beside: str, where: str, name: str
+) -> None:
+    import gymnasium
+
+    monkeypatch.setattr(gymnasium.envs.registration, "registry", known := dict(gymnasium.registry))
+    monkeypatch.setattr(gymnasium, "registry", known)
+    monkeypatch.syspath_prepend(str(place))
+    (place / "drifting.py").write_text(beside + MAKERS)
+    engine = make_engine(Task(f"{where}:{name}", max_episode_steps=5))
+    try:
+        assert engine.description.name == "gymnasium" and engine.observation_size == 1
+    finally:
+        engine.close()
+    if beside:
+        assert registry.choose(Task(f"{where}:Drift"))[0].name == "compiled"
+        with pytest.raises(BrokenTask, match=r"it has no 'Drit'.*did you mean 'Drift'"):
+            registry.choose(Task(f"{where}:Drit"))
 
 
 def test_the_libraries_of_a_named_task_are_asked_for_without_an_import(place: Path) -> None:

@@ -104,7 +104,9 @@ def test_a_run_has_the_same_bytes_in_processes_and_resumed_and_its_code_is_impor
     assert main([*new, "--import", module, "--generations", "1", "--workers", "1"]) == 0
 
 
-@pytest.mark.parametrize("named", [True, False], ids=["by its name", "as an object"])
+@pytest.mark.parametrize(
+    "named", [pytest.param(True, marks=pytest.mark.slow, id="by its name"), pytest.param(False, id="as an object")]
+)
 def test_a_module_leaves_the_same_bytes_in_this_process_in_others_and_in_actors_of_ray(
     named: bool, tmp_path: Path, ray_session: None
 ) -> None:

@@ -78,6 +78,8 @@ PROMISES = [
     ("training.md", "records are first compared with the digest in the checkpoint",
      RESUME, "test_records_that_were_changed_are_noticed_first_and_an_older_checkpoint_leads_to_the_same_bytes"),
     ("training.md", "**Signals in a storm**, during the start or at the end", SIGNALS, STORM),
+    ("training.md", "**Signals in a storm**, during the start or at the end", SIGNALS,
+     "test_storms_of_signals_over_every_executor_end_with_a_code_and_one_line_and_leave_nothing"),
     ("training.md", "a run of 50 generations that is resumed to 100 equals a run of 100",
      RESUME, "test_more_generations_give_the_same_bytes_as_asking_for_them_at_once"),
     ("training.md", "a run does not make clipup read a file outside of it unless you name that file too",

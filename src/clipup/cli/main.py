@@ -94,7 +94,7 @@ def _signals(*, own_process: bool) -> Generator[list[signal.Signals]]:
             raise _Stopped(came[0])
 
     def stop_again(dropped: BaseException) -> None:
-        number = came[0]
+        number = came[0] if came else signal.SIGTERM
         came.clear()
         os.kill(os.getpid(), number)
 

@@ -303,7 +303,7 @@ def decode(data: bytes, source: str = "results") -> Results:
         )
     except FileFault:
         raise
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise FileFault(f"{source}: not a result file of clipup reproduce ({type(error).__name__}: {error})") from error
 
 
@@ -322,7 +322,25 @@ def _group(entry: Mapping[str, object]) -> GroupResult:
 def _run(entry: Mapping[str, object]) -> RunResult:
     known = {name: entry[name] for name in RunResult.__dataclass_fields__ if name in entry}
     values = {name: tuple(cast("list[float]", v)) if isinstance(v, list) else v for name, v in known.items()}
-    return RunResult(**cast("dict[str, int]", values))  # pyright: ignore[reportArgumentType]
+    for part in dataclasses.fields(RunResult):
+        if part.name in values and not _fits(values[part.name], str(part.type)):
+            raise ValueError(f"{part.name} of a run must be {part.type} and finite")
+    run = RunResult(**cast("dict[str, int]", values))  # pyright: ignore[reportArgumentType]
+    if len(run.scores) != len(run.score_interactions):
+        raise ValueError("a run needs as many scores as score_interactions")
+    return run
+
+
+def _fits(value: object, kind: str) -> bool:
+    """Whether a value is what the type of a field says, and finite."""
+    if kind.endswith(" | None"):
+        return value is None or _fits(value, kind.removesuffix(" | None"))
+    if kind.startswith("tuple["):
+        inner = kind.removeprefix("tuple[").partition(",")[0]
+        return isinstance(value, tuple) and all(_fits(entry, inner) for entry in cast("tuple[object, ...]", value))
+    if kind == "float":
+        return type(value) is int or (isinstance(value, float) and math.isfinite(value))
+    return type(value) is {"int": int, "bool": bool, "str": str}[kind]
 
 
 def _rounded(value: object) -> object:

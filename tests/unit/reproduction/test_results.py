@@ -1,8 +1,11 @@
+import contextlib
+import re
 from pathlib import Path
 
 import pytest
 
 from clipup.errors import FileFault
+from clipup.reproduction.page import build_page
 from clipup.reproduction.results import decode, encode, read_results
 from tests.unit.reproduction.conftest import MakeResults, run_result
 
@@ -28,6 +31,19 @@ def test_a_list_of_numbers_takes_one_line(make_results: MakeResults) -> None:
 def test_interactions_to_a_threshold_are_those_of_the_first_evaluation_that_reaches_it() -> None:
     run = run_result(1, 100.0)
     assert (run.interactions_to(50.0), run.interactions_to(51.0), run.interactions_to(101.0)) == (2000, 4000, None)
+
+
+@pytest.mark.parametrize("number", ["10000000000000000000", "-1e999", "1" * 400, "1e308", "-9", "null", "true", "[]"])
+def test_any_number_of_a_result_may_be_forged_and_makes_a_page_or_one_line(
+    number: str, make_results: MakeResults, tmp_path: Path
+) -> None:
+    text = encode(make_results("walker2d", {"clipup": [run_result(1, 4.0, speeds=(0.1, 0.2))]})).decode()
+    places = [match.span() for match in re.finditer(r"(?<=[ :\[])-?\d[\d.e+-]*(?=[,\s\]}])", text)]
+    assert len(places) > 10
+    for begin, end in places:
+        (tmp_path / "walker2d.json").write_text(text[:begin] + number + text[end:])
+        with contextlib.suppress(FileFault):
+            build_page(tmp_path, tmp_path / "page.md")
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"[]", b"nonsense", b'{"format": 1}', b'{"format": 99}', b"\xff\x00"])

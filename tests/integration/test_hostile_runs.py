@@ -47,11 +47,12 @@ Change = Callable[[Path, Path, random.Random], str]
 
 def replaced(path: Path) -> Path:
     """Remove what is at a path, so that something else can take its place."""
+    if not path.parent.is_dir():  # an earlier change may have put anything there
+        replaced(path.parent).mkdir()
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
-    path.parent.mkdir(parents=True, exist_ok=True)
     return path
 
 

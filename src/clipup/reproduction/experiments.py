@@ -1,4 +1,4 @@
-"""The paper's experiments as data: groups of runs, each a task's preset with a few settings changed.
+"""The paper's experiments as data: groups of runs, each a preset with a few settings changed.
 
 The presets (``clipup/runs/presets``) hold the paper's hyperparameters of each task. An experiment only lists how its
 groups differ from them. Groups with equal settings share their runs, also across experiments.
@@ -29,6 +29,11 @@ class ExperimentGroup:
     settings: Mapping[str, Scalar | Mapping[str, Scalar]] = field(default_factory=dict[str, Scalar])
     turn: int = 0
     """Groups of a lower turn run first. Within a turn, each group makes its first run, then each its second."""
+
+    @property
+    def preset(self) -> str:
+        """The preset with the paper's settings. The Humanoid's own has been improved since."""
+        return "humanoid-paper" if self.env == HUMANOID else "auto"
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from clipup.reproduction.verdicts import NOT_ENOUGH, VERDICTS, Verdict, verdicts
 
 UNFINISHED_DIRECTORY = "unfinished"
 GROUP_HEADER = ("group", "paper", "ours: mean ± stdev", "interquartile mean (95 %)", "finished runs", "further runs")
+RUN_HEADER = ("group", "seed", "engine", "generations", "interactions", "last score", "best score")
 CLAIM_HEADER = ("claim", "where", "paper", "ours", "interval", "runs", "verdict")
 
 
@@ -55,6 +56,24 @@ def group_table(results: Results) -> Table:
     return Table(f"{experiment.title}: score after {results.generations} generations", GROUP_HEADER, tuple(rows))
 
 
+def run_table(results: Results, threshold: float) -> Table:
+    """Every run: how far it came, and what it took to reach the threshold."""
+    rows: list[tuple[str, ...]] = []
+    for group in results.groups:
+        for run in group.runs:
+            reached = run.interactions_to(threshold)
+            best = f"{max(run.scores):.0f}" if run.scores else "–"
+            score = "–" if run.score is None else f"{run.score:.0f}"
+            rows.append(
+                (
+                    *(group.label, str(run.seed), run.engine or "–", str(run.generations)),
+                    *(_millions(run.interactions), score, best, "–" if reached is None else _millions(reached)),
+                )
+            )
+    header = (*RUN_HEADER, f"interactions to {threshold:.0f}")
+    return Table("each run: interactions in millions, scores of 16 episodes", header, tuple(rows))
+
+
 def verdict_table(verdicts: Sequence[Verdict]) -> Table:
     """Every claim: the paper's value, ours, and the verdict."""
     rows: list[tuple[str, ...]] = []
@@ -80,6 +99,9 @@ def scale_table(results: Results) -> Table:
 def tables(results: Results, verdicts: Sequence[Verdict]) -> tuple[Table, ...]:
     """Every table of an experiment that has content."""
     found: list[Table] = [group_table(results)] if results.groups else []
+    threshold = experiment_named(results.experiment).threshold
+    if threshold is not None and any(group.runs for group in results.groups):
+        found.append(run_table(results, threshold))
     if results.experiment == "fitness-scale":
         found.append(scale_table(results))
     return (*found, verdict_table(verdicts)) if verdicts else tuple(found)
@@ -102,6 +124,10 @@ def _group_row(group: GroupResult, results: Results, wanted: int) -> tuple[str, 
         further = f"{len(unfinished)}, farthest at generation {farthest.generations}{score}"
     paper = "–" if published is None else f"{published:.2f}"
     return (group.label, paper, ours, middle, f"{len(scores)} of {wanted}", further)
+
+
+def _millions(interactions: int) -> str:
+    return f"{interactions / 1e6:.2f}"
 
 
 def _scale_cell(results: Results, family: str, scale: str) -> str:

@@ -143,7 +143,7 @@ def requirements(experiment: Experiment, *, runs: bool, figures: bool, cluster: 
 
 
 def _planned(group: ExperimentGroup, settings: Mapping[str, object]) -> PlannedRun:
-    config, _ = resolve({**group.settings, **settings, "env": group.env})
+    config, _ = resolve({**group.settings, **settings, "env": group.env}, preset=group.preset)
     return PlannedRun(group.name, config.seed, run_name(config), config)
 
 

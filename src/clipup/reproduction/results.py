@@ -228,7 +228,7 @@ def command(
 
 def describe(group: ExperimentGroup) -> str:
     """How a group's settings differ from its task's preset, as flags of ``clipup train``."""
-    words = [group.env]
+    words = [group.env, *([] if group.preset == "auto" else [f"--preset {group.preset}"])]
     for name, value in group.settings.items():
         if isinstance(value, Mapping):
             words += [f"--env.{key} {str(option).lower()}" for key, option in value.items()]

@@ -67,6 +67,19 @@ def test_runs_that_are_not_all_there_are_counted(make_results: MakeResults, tmp_
     assert "| ClipUp | – | 300.00 | 300.00 | 1 of 30 | 1, farthest at generation 77: 100 |" in page
 
 
+def test_every_run_says_what_it_took_to_the_threshold(make_results: MakeResults, tmp_path: Path) -> None:
+    way = {"score_interactions": (1_000_000, 24_330_000, 25_000_000), "scores": (300.0, 6001.0, 5900.0)}
+    runs = [
+        run_result(1, 5900.0, complete=False, engine="compiled", interactions=25_000_000, **way),
+        run_result(2, 842.0),
+    ]
+    (tmp_path / "small-population.json").write_bytes(encode(make_results("small-population", {"clipup-small": runs})))
+    page = build_page(tmp_path, tmp_path / "page.md")
+    assert "| best score | interactions to 6000 |" in page
+    assert "| ClipUp, λ = 80 | 1 | compiled | 50 | 25.00 | 5900 | 6001 | 24.33 |" in page
+    assert "| 842 | 842 | – |" in page
+
+
 def test_settings_that_are_not_the_paper_s_are_said(make_results: MakeResults, tmp_path: Path) -> None:
     results = make_results("humanoid-bullet", {"clipup": [run_result(1, 3.0)]}, changes={"population": "200"})
     (tmp_path / "humanoid-bullet.json").write_bytes(encode(results))

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clipup.errors import FileFault, InvalidArgument
-from clipup.runs.config import CHANGEABLE, RunConfig, check_value, config_values, identity
+from clipup.runs.config import CHANGEABLE, RunConfig, check_value, config_values, differences, identity
 from clipup.runs.keywords import RunChanges, RunSettings
 from clipup.runs.presets import preset_for, presets
 from clipup.runs.resolve import make_config, parse_flag, resolve
@@ -72,7 +72,7 @@ def test_the_papers_hyperparameters_are_the_presets():
         ),
     }
     for env, expected in table.items():
-        config, _ = resolve({"env": env})
+        config, _ = resolve({"env": env}, preset="humanoid-paper" if env == "Humanoid-v4" else "auto")
         search = search_of(config, 100)
         assert float((search.stdev.astype(float) ** 2).sum() ** 0.5) == pytest.approx(expected[4])
         optimizer = search.optimizer
@@ -81,6 +81,12 @@ def test_the_papers_hyperparameters_are_the_presets():
         assert found == expected[:4]
         assert (config.policy, config.normalize, config.generations) == expected[6:]
         assert config.stdev_learning_rate == 0.1 and config.fitness_shaping == "centered-rank"
+
+
+def test_the_humanoid_has_the_papers_small_population_and_all_else_of_its_table():
+    small, paper = (resolve({"env": "Humanoid-v4"}, preset=preset)[0] for preset in ("auto", "humanoid-paper"))
+    assert (small.population, small.population_max, small.interactions) == (80, 400, 60_000)
+    assert differences(small, paper) == ["interactions", "population", "population_max"]
 
 
 def test_alive_bonuses_are_taken_out_of_training():

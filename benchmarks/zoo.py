@@ -1,6 +1,8 @@
 """Train policies for the zoo, score them, and write the catalog.
 
     python benchmarks/zoo.py NAME [NAME ...] [--runs DIR] [--workers N] [--unfinished]
+    python benchmarks/zoo.py --film [NAME ...]        (docs/images/zoo: a small moving picture of each policy)
+    python benchmarks/zoo.py --page                   (puts the table and the pictures into docs/zoo.md)
 
 PLANS has what each training is given. A run that is in DIR already goes on, or is taken as it is if it has finished.
 So the command can be stopped and called again. `--unfinished` takes a run as far as it is. The policy is the best
@@ -13,6 +15,9 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -21,22 +26,37 @@ from clipup.export.policy import BEST_POLICY, POLICY, read_policy
 from clipup.zoo.catalog import FOLDER, catalog
 
 EPISODES = 100
+PAGE = Path(__file__).parents[1] / "docs/zoo.md"
+MARK = "<!-- by benchmarks/zoo.py --page -->"
+PICTURES = PAGE.parent / "images/zoo"
+PICTURE_SECONDS, PICTURE_RATE, PICTURE_SIZE = 4, 12, 180
+COLUMNS = 4
 CATALOG = FOLDER / "catalog.json"
-SOURCE = "https://github.com/DLR-RM/rl-baselines3-zoo/blob/0088472b8cb622732bdbc4aa3d0d0abde86c67ed/benchmark.md"
-"""One trained agent for each method and task: deterministic, one run each, older versions of MuJoCo's tasks."""
 PUBLISHED: dict[str, dict[str, str]] = {
     "Acrobot-v1": {"ARS": "-82.9 (0.5 M)", "PPO": "-73.5 (1 M)"},
+    "Ant-v5": {"ARS": "2334 (v3, 75 M)", "PPO": "2515* (10 M)", "SAC": "4844* (2 M)"},
+    "BipedalWalker-v3": {"PPO": "213.3 (5 M)", "SAC": "297.7 (0.5 M)"},
     "CartPole-v1": {"ARS": "500 (0.05 M)", "PPO": "500 (0.1 M)"},
     "HalfCheetah-v5": {"ARS": "4815 (v3, 12 M)", "PPO": "5819 (v3, 1 M)", "SAC": "9535 (v3, 1 M)"},
     "Hopper-v5": {"ARS": "3344 (v3, 7 M)", "PPO": "2410 (v3, 1 M)", "SAC": "2326 (v3, 1 M)"},
     "Humanoid-v4": {"SAC": "6232 (v3, 2 M)"},
+    "HumanoidStandup-v5": {"PPO": "165841* (4 M)", "SAC": "138222* (1 M)"},
+    "InvertedDoublePendulum-v5": {"PPO": "7622* (10 M)", "SAC": "9000* (2 M)"},
+    "InvertedPendulum-v5": {"PPO": "944.9* (4 M)", "SAC": "927.6* (2 M)"},
     "LunarLanderContinuous-v3": {"ARS": "168 (v2, 2 M)", "PPO": "270.9 (v2, 1 M)", "SAC": "260.4 (v2, 0.5 M)"},
     "MountainCarContinuous-v0": {"ARS": "96.7 (0.5 M)", "PPO": "88.3 (0.02 M)", "SAC": "94.7 (0.05 M)"},
     "Pendulum-v1": {"ARS": "-212.5 (2 M)", "PPO": "-172.2 (0.1 M)", "SAC": "-157.0 (0.02 M)"},
+    "Pusher-v5": {"PPO": "-49.1* (4 M)", "SAC": "-42.6* (1 M)"},
+    "Reacher-v5": {"PPO": "-5.1* (4 M)", "SAC": "-6.4* (1 M)"},
     "Swimmer-v5": {"ARS": "355.3 (v3, 2 M)", "PPO": "281.6 (v3, 1 M)", "SAC": "345.6 (v3, 1 M)"},
     "Walker2d-v5": {"ARS": "2994 (v3, 75 M)", "PPO": "3479 (v3, 1 M)", "SAC": "3863 (v3, 1 M)"},
 }
-"""Scores of other methods, with the version of the task where it is another, and the training's interactions."""
+"""Scores of other methods, with the version of the task where it is another, and the training's interactions.
+
+From benchmark.md of github.com/DLR-RM/rl-baselines3-zoo, commit 0088472b8cb6: one trained agent for each method and
+task, older versions of MuJoCo's tasks. With *: from docs/BENCHMARKS.md of github.com/kengz/SLM-Lab, commit
+faf3d9097d9d: the moving average of training returns at the end, over four runs.
+"""
 PLANS: dict[str, dict[str, Any]] = {
     "Acrobot-v1": {"env": "Acrobot-v1", "policy": "linear", "population": 40, "generations": 100},
     "CartPole-v1": {"env": "CartPole-v1", "policy": "linear"},
@@ -74,6 +94,18 @@ PLANS: dict[str, dict[str, Any]] = {
     },
     "HalfCheetah-v5": {"env": "HalfCheetah-v5", "policy": "linear-bias", "population": 60, "generations": 300},
     "Walker2d-v5": {"env": "Walker2d-v5"},
+    "Stool": {
+        "env": "clipup.zoo.tasks.stool:Stool",
+        "max_speed": 0.3,
+        "population": 100,
+        "generations": 250,
+    },
+    "CartPole-hidden-velocities": {
+        "env": "clipup.zoo.tasks.hidden_velocities:CartPole",
+        "policy": "gru:16",
+        "max_speed": 0.3,
+        "generations": 100,
+    },
     "Humanoid-v4": {  # the paper's small population; the run of results/unfinished
         "env": "Humanoid-v4",
         "engine": "envpool",
@@ -100,7 +132,8 @@ def train(name: str, runs: Path, workers: int | None, *, unfinished: bool) -> Pa
 def add(name: str, run: Path) -> dict[str, Any]:
     """Score the run's best policy, copy it into the package, and return its entry of the catalog."""
     path = next(run / file for file in (BEST_POLICY, POLICY) if (run / file).exists())
-    found = clipup.evaluate(path, episodes=EPISODES, seed=1)
+    module, separator, _ = PLANS[name]["env"].rpartition(":")
+    found = clipup.evaluate(path, episodes=EPISODES, seed=1, imports=(module,) if separator else ())
     task = read_policy(path)[1]
     seconds = json.loads((run / "clock.jsonl").read_text().splitlines()[-1])["seconds"]
     target = FOLDER / "policies" / f"{name}.safetensors"
@@ -115,6 +148,36 @@ def add(name: str, run: Path) -> dict[str, Any]:
         "seconds": round(seconds, 1),
         "published": PUBLISHED.get(name, {}),
     }
+
+
+def film(name: str) -> Path:
+    """Record the beginning of an episode as a small animated picture; return its path."""
+    import imageio.v3 as imageio
+    import PIL.Image
+
+    with tempfile.TemporaryDirectory() as folder:
+        video = Path(folder) / "video.mp4"
+        words = ["zoo", "play", name, "-o", str(video), "--max-seconds", str(PICTURE_SECONDS), "--quiet"]
+        subprocess.run([sys.executable, "-m", "clipup", *words], check=True)
+        rate = float(imageio.immeta(video, plugin="FFMPEG")["fps"])
+        frames = imageio.imread(video, plugin="FFMPEG")
+    chosen = [frames[int(i * rate / PICTURE_RATE)] for i in range(int(len(frames) * PICTURE_RATE / rate))]
+    pictures = [PIL.Image.fromarray(frame) for frame in chosen]
+    size = (round(pictures[0].width * PICTURE_SIZE / pictures[0].height), PICTURE_SIZE)
+    small = [picture.resize(size, PIL.Image.Resampling.LANCZOS) for picture in pictures]
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    path = PICTURES / f"{name}.webp"
+    duration = 1000 // PICTURE_RATE
+    small[0].save(path, save_all=True, append_images=small[1:], duration=duration, loop=0, quality=55, method=6)
+    return path
+
+
+def gallery() -> list[str]:
+    """Return the pictures of docs/zoo.md, as a table."""
+    cells = [f"![{entry.name}](images/zoo/{entry.name}.webp)<br>{entry.name}" for entry in catalog()]
+    cells += [""] * (-len(cells) % COLUMNS)
+    rows = [cells[i : i + COLUMNS] for i in range(0, len(cells), COLUMNS)]
+    return ["| " + " | ".join(row) + " |" for row in [[" "] * COLUMNS, ["---"] * COLUMNS, *rows]]
 
 
 def table() -> list[str]:
@@ -136,16 +199,22 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, default=Path("runs/zoo"))
     parser.add_argument("--workers", type=int)
     parser.add_argument("--unfinished", action="store_true", help="take a run that is there as far as it is")
-    parser.add_argument("--table", action="store_true", help="print the table of docs/zoo.md")
+    parser.add_argument("--film", action="store_true", help="film the policies instead of training them")
+    parser.add_argument("--page", action="store_true", help="put the table and the pictures into docs/zoo.md")
     arguments = parser.parse_args()
+    if arguments.film:
+        for name in arguments.names or [entry.name for entry in catalog()]:
+            print(path := film(name), path.stat().st_size, flush=True)
+        return
     for name in arguments.names or ():
         entry = add(name, train(name, arguments.runs, arguments.workers, unfinished=arguments.unfinished))
         entries = json.loads(CATALOG.read_text()) if CATALOG.exists() else {}
         entries[name] = entry
         CATALOG.write_text(json.dumps(dict(sorted(entries.items())), indent=1) + "\n")
         print(name, json.dumps(entry), flush=True)
-    if arguments.table:
-        print("\n".join(table()))
+    if arguments.page:
+        before, _, after = PAGE.read_text("utf-8").split(MARK)
+        PAGE.write_text(MARK.join([before, "\n" + "\n".join([*table(), "", *gallery()]) + "\n", after]), "utf-8")
     elif not arguments.names:
         print("\n".join(PLANS))
 

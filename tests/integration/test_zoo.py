@@ -29,7 +29,7 @@ def test_a_policy_plays_and_scores_what_the_catalog_says(capsys: pytest.CaptureF
 def test_a_policy_is_recorded(tmp_path: Path) -> None:
     pytest.importorskip("imageio_ffmpeg", reason="videos need imageio (in the video extra)")
     video = tmp_path / "cart.gif"
-    assert main(["zoo", "play", "CartPole-v1", "-o", str(video), "--quiet"]) == 0
+    assert main(["zoo", "play", "CartPole-v1", "-o", str(video), "--max-seconds", "2", "--quiet"]) == 0
     assert video.read_bytes().startswith(b"GIF")
 
 
@@ -41,12 +41,29 @@ def test_a_training_is_repeated_to_the_same_bits(tmp_path: Path) -> None:
     assert again.parameters.tobytes() == kept.parameters.tobytes()
 
 
+def test_the_robot_of_our_own_learns_alike_on_one_and_on_two_threads() -> None:
+    settings = {key: value for key, value in trained_on("Stool").settings.items() if key not in ("population", "seed")}
+    few = {**settings, "generations": 12, "population": 20, "evaluate_every": 0}
+    one, two = (clipup.train(workers=workers, progress=False, **few) for workers in (1, 2))
+    assert one.policy.parameters.tobytes() == two.policy.parameters.tobytes()
+    means = [record.fitness_mean for record in one.records]
+    assert means == [record.fitness_mean for record in two.records] and means[-1] > means[0]
+
+
+def test_a_policy_with_a_task_of_the_zoo_s_own_plays(capsys: pytest.CaptureFixture[str]) -> None:
+    entry = trained_on("CartPole-hidden-velocities")
+    assert entry.imports == ("clipup.zoo.tasks.hidden_velocities",)
+    assert main(["zoo", "play", entry.name, "--episodes", "4", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["mean"] > 400
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["dance"], "expected play or train, got 'dance'"),
         (["play"], "needs the name of a policy"),
         (["play", "CartPole"], "did you mean"),
+        (["play", "CartPole-v1", "--max-seconds", "2"], "give -o FILE"),
     ],
 )
 def test_what_cannot_work_is_refused_in_one_line(
@@ -60,7 +77,7 @@ def test_what_cannot_work_is_refused_in_one_line(
 @pytest.mark.slow
 @pytest.mark.parametrize("entry", catalog(), ids=lambda entry: entry.name)
 def test_every_score_comes_out_again(entry: Trained) -> None:
-    found = clipup.evaluate(entry.path, episodes=entry.episodes, seed=1)
+    found = clipup.evaluate(entry.path, episodes=entry.episodes, seed=1, imports=entry.imports)
     if found.engine == "compiled":
         assert round(found.summary.mean, 3) == entry.score
     assert abs(found.summary.mean - entry.score) <= 3 * entry.standard_error + 1e-9

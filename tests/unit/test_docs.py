@@ -159,12 +159,6 @@ def test_the_scores_without_velocities_are_those_of_their_evaluations() -> None:
     assert f"{sum(value > 9300 for value in lasting['returns'])} of 100 episodes" in page
 
 
-def test_the_score_of_the_stool_is_that_of_its_evaluation() -> None:
-    found = json.loads((ROOT / "results/evaluations/stool.json").read_text())
-    shown = f"{found['mean']:.0f} ± {found['standard_error']:.0f} (standard error) over {found['episodes']} episodes"
-    assert shown in (ROOT / "docs/tasks.md").read_text("utf-8")
-
-
 def test_every_file_that_the_map_for_newcomers_names_exists() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     named = {path for path in re.findall(r"(?<![\w./])(?:[\w.-]+/)+(?:[\w-]+\.\w+)?", text) if ".venv" not in path}

@@ -18,7 +18,7 @@ A score is the mean over 100 fresh episodes of the environment's own reward, wit
 EXAMPLES = """examples:
   clipup zoo
   clipup zoo play CartPole-v1
-  clipup zoo play Swimmer-v5 -o swimmer.mp4
+  clipup zoo play Swimmer-v5 -o swimmer.mp4 --max-seconds 8
   clipup zoo train Pendulum-v1 --run runs/pendulum"""
 
 ACTIONS = ("list", "play", "train")
@@ -33,6 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     play.add_argument("--episodes", type=whole_number, metavar="N", help="how many (default: 16, or 1 in a video)")
     play.add_argument("--seed", type=seed_number, default=0, metavar="N", help="fixes the episodes (default: 0)")
     play.add_argument("-o", "--output", metavar="FILE", help="record video.mp4 or video.gif instead of evaluating")
+    play.add_argument("--max-seconds", type=float, metavar="X", help="cut each recorded episode after X seconds")
     train = parser.add_argument_group("train")
     train.add_argument("--run", metavar="DIR", help="run directory (default: runs/ENV-1, or the next free number)")
     add_output_flags(parser)
@@ -81,6 +82,11 @@ def _play(entry: Trained, arguments: argparse.Namespace) -> int:
     episodes = arguments.episodes or (16 if arguments.output is None else 1)
     words = [str(entry.path), "--episodes", str(episodes), "--seed", str(arguments.seed)]
     words += ["--output", str(Path(arguments.output))] if arguments.output is not None else []
+    if arguments.max_seconds is not None:
+        if arguments.output is None:
+            raise InvalidArgument("--max-seconds cuts a video; give -o FILE, or leave it out")
+        words += ["--max-seconds", str(arguments.max_seconds)]
+    words += [word for module in entry.imports for word in ("--import", module)]
     words += [flag for flag, given in (("--json", arguments.json), ("--quiet", arguments.quiet)) if given]
     return command.run(parser.parse_args(words))
 

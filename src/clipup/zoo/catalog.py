@@ -53,6 +53,12 @@ class Trained:
         return str(self.settings["env"])
 
     @property
+    def imports(self) -> tuple[str, ...]:
+        """The module of its task, where that is none of a library's: what `evaluate` must be allowed to import."""
+        module, separator, _ = self.env.rpartition(":")
+        return (module,) if separator else ()
+
+    @property
     def path(self) -> Path:
         """The policy file."""
         return FOLDER / "policies" / f"{self.name}.safetensors"

@@ -36,7 +36,9 @@ def test_every_score_has_its_error_over_a_hundred_episodes() -> None:
 def test_the_page_has_the_table_of_the_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
     root = Path(__file__).parents[3]
     monkeypatch.syspath_prepend(root / "benchmarks")
-    assert "\n".join(importlib.import_module("zoo").table()) in (root / "docs/zoo.md").read_text()
+    zoo, page = importlib.import_module("zoo"), (root / "docs/zoo.md").read_text("utf-8")
+    assert "\n".join(zoo.table()) in page and "\n".join(zoo.gallery()) in page
+    assert [entry.name for entry in catalog() if not (zoo.PICTURES / f"{entry.name}.webp").is_file()] == []
 
 
 def test_policies_are_small() -> None:

@@ -1,23 +1,19 @@
 """A robot that no library has: a three-legged stool that walks. Its task is the functions below.
 
-    clipup train examples/own_robot.py:Stool --run runs/stool --generations 250 --population 100 --max-speed 0.3 \\
-        --seed 1
-    clipup record runs/stool --import examples/own_robot.py -o stool.mp4
-    python examples/own_robot.py --run runs/stool             (the same as the first command; some minutes)
+    clipup zoo play Stool -o stool.mp4
+    clipup train clipup.zoo.tasks.stool:Stool --generations 250 --population 100 --max-speed 0.3 --seed 1
 
-Needs clipup[train]. Each leg swings forwards and backwards, and stretches like a telescope. No leg has a knee.
+Each leg swings forwards and backwards, and stretches like a telescope. No leg has a knee.
 """
 
 from __future__ import annotations
 
 import math
-import sys
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import clipup
-from clipup.cli import main
 
 LEG = """
 <body name="leg{n}" pos="{x} {y} -.03">
@@ -93,16 +89,10 @@ def start(generator: np.random.Generator, model: Any, options: Options) -> tuple
     """Stand, with every joint a little off."""
     qpos = np.array(model.qpos0)
     qpos[7:] += generator.uniform(-0.01, 0.01, 6)
-    return qpos, generator.uniform(-0.02, 0.02, model.nv)
+    return qpos, generator.uniform(-0.02, 0.02, int(model.nv))
 
 
 Stool = clipup.MujocoTask(
     model=MODEL, observation_size=25, observe=observe, reward=reward, terminated=fallen, start=start,
     options=Options(), frame_skip=4, max_episode_steps=300,
 )  # fmt: skip
-
-
-SETTINGS = ("--generations", "250", "--population", "100", "--max-speed", "0.3", "--seed", "1")
-
-if __name__ == "__main__":  # as the command above does; other flags may follow
-    sys.exit(main(["train", f"{__file__}:Stool", *SETTINGS, *sys.argv[1:]]))

@@ -1,0 +1,137 @@
+"""What makes training cheaper at equal quality? One change at a time, at equal interactions, three seeds each.
+
+    python benchmarks/faster.py [TASK ...] [--jobs N] [--work DIR]
+    python benchmarks/faster.py --table        prints the tables of docs/faster.md
+
+CHANGES has what is tried, TASKS where. Every run makes as many interactions as TASKS says, on one thread of the
+compiled engine. Its value is the mean score of its center over the last quarter of them; a score is the mean of 16
+episodes. Settings were written down before the first run. No seed here is one of docs/reproduction.md or of the zoo.
+
+Stopped, it goes on where it was. Writes benchmarks/results/faster.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+import clipup
+from clipup.evaluation.intervals import summarize_group
+from clipup.runs.records import read_records
+
+RESULTS = Path(__file__).parent / "results" / "faster.json"
+SEEDS = (301, 302, 303)
+ORTHOGONAL = "orthogonal"
+TASKS: dict[str, dict[str, Any]] = {
+    "Hopper-v5": {"reward_offset": -1.0, "max_speed": 0.05, "total_interactions": 1_500_000},
+    "Walker2d-v5": {"reward_offset": -1.0, "max_speed": 0.015, "total_interactions": 5_000_000},
+}
+THRESHOLDS = {"Hopper-v5": 2000.0, "Walker2d-v5": 1000.0}
+BASE = "λ = 40, at most 200, T = 30,000"
+SMALL: dict[str, Any] = {"population": 40, "population_max": 200, "interactions": 30_000}
+CHANGES: dict[str, dict[str, Any]] = {
+    "λ = 100, at most 800, T = 75,000 (the paper's Walker2d)": {
+        "population": 100,
+        "population_max": 800,
+        "interactions": 75_000,
+    },
+    "λ = 100": {"population": 100},
+    BASE: SMALL,
+    "λ = 40": {"population": 40},
+    "λ = 20": {"population": 20},
+    "… step ratio 0.73": {**SMALL, "step_ratio": 0.73},
+    "… step ratio 1": {**SMALL, "step_ratio": 1.0},
+    "… pairs share their starts": {**SMALL, "episode_seeds": "pair"},
+    "… orthogonal directions": {**SMALL, ORTHOGONAL: True},
+}
+"""What is tried, by its name in the table. A name with … changes BASE."""
+
+
+def train(task: str, change: str, seed: int, work: Path) -> dict[str, Any]:
+    """Make one run from its start; return its curve."""
+    settings = {"preset": "none", "engine": "compiled", "policy": "linear-bias", "generations": 100_000, **TASKS[task]}
+    settings |= CHANGES[change]
+    if settings.pop(ORTHOGONAL, False):  # not a setting of runs yet: the default of this process is changed instead
+        clipup.PGPE.__init__.__kwdefaults__["orthogonal"] = True
+    else:
+        clipup.PGPE.__init__.__kwdefaults__["orthogonal"] = False
+    run = work / f"{task}-{list(CHANGES).index(change)}-{seed}"
+    shutil.rmtree(run, ignore_errors=True)
+    clipup.train(task, run=run, workers=1, seed=seed, evaluate_every=5, progress=False, **settings)
+    scored = [(record.total_interactions, record.score) for record in read_records(run / "records.jsonl")]
+    curve = [(interactions, round(score, 1)) for interactions, score in scored if score is not None]
+    shutil.rmtree(run)
+    return {"interactions": [point[0] for point in curve], "scores": [point[1] for point in curve]}
+
+
+def value(task: str, curve: dict[str, Any]) -> float:
+    """The mean score over the last quarter of the interactions."""
+    start = 0.75 * TASKS[task]["total_interactions"]
+    pairs = zip(curve["interactions"], curve["scores"], strict=True)
+    return statistics.fmean([score for interactions, score in pairs if interactions >= start] or [curve["scores"][-1]])
+
+
+def reached(task: str, curve: dict[str, Any]) -> float | None:
+    """Interactions at the first score of at least the threshold."""
+    pairs = zip(curve["interactions"], curve["scores"], strict=True)
+    return next((interactions for interactions, score in pairs if score >= THRESHOLDS[task]), None)
+
+
+def table(found: dict[str, Any]) -> list[str]:
+    """Return the tables of docs/faster.md."""
+    lines: list[str] = []
+    for task, changes in found.items():
+        millions = TASKS[task]["total_interactions"] / 1e6
+        lines += [f"### {task}, {millions:g} million interactions", ""]
+        lines += [f"| change | mean score (95 %) | of each seed | interactions to {THRESHOLDS[task]:.0f}, thousands |"]
+        lines += ["| --- | --- | --- | --- |"]
+        for change in CHANGES:
+            if change not in changes:
+                continue
+            curves = [changes[change][str(seed)] for seed in SEEDS if str(seed) in changes[change]]
+            values = [value(task, curve) for curve in curves]
+            summary = summarize_group(values)
+            ends = [reached(task, curve) for curve in curves]
+            texts = ["–" if end is None else f"{end / 1e3:.0f}" for end in ends]
+            interval = f"{summary.interval.low:.0f} … {summary.interval.high:.0f}" if len(values) > 1 else "–"
+            each = ", ".join(f"{one:.0f}" for one in values)
+            lines.append(f"| {change} | {summary.mean:.0f} ({interval}) | {each} | {', '.join(texts)} |")
+        lines.append("")
+    return lines
+
+
+def main() -> None:
+    """Make the runs that are missing, and write the results after each."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tasks", nargs="*", choices=[[], *TASKS], metavar="TASK")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--work", type=Path, default=Path("runs/faster"))
+    parser.add_argument("--table", action="store_true")
+    arguments = parser.parse_args()
+    found: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    if arguments.table:
+        print("\n".join(table(found)))
+        return
+    wanted = [
+        (task, change, seed)
+        for task in arguments.tasks or TASKS
+        for seed in SEEDS
+        for change in CHANGES
+        if str(seed) not in found.get(task, {}).get(change, {})
+    ]
+    with ProcessPoolExecutor(arguments.jobs) as pool:
+        waiting = {pool.submit(train, *one, arguments.work): one for one in wanted}
+        for future in as_completed(waiting):
+            task, change, seed = waiting[future]
+            found.setdefault(task, {}).setdefault(change, {})[str(seed)] = future.result()
+            RESULTS.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+            print(task, change, seed, round(value(task, found[task][change][str(seed)])), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -90,9 +90,10 @@ PLANS: dict[str, dict[str, Any]] = {
         "policy": "linear-bias",
         "reward_offset": -1.0,
         "population": 100,
-        "generations": 300,
+        "generations": 200,
     },
-    "HalfCheetah-v5": {"env": "HalfCheetah-v5", "policy": "linear-bias", "population": 60, "generations": 300},
+    "Pusher-v5": {"env": "Pusher-v5", "max_speed": 0.02, "population": 100, "generations": 300},
+    "HalfCheetah-v5": {"env": "HalfCheetah-v5", "max_speed": 0.07, "population": 60, "generations": 300},
     "Walker2d-v5": {"env": "Walker2d-v5"},
     "Stool": {
         "env": "clipup.zoo.tasks.stool:Stool",

@@ -76,6 +76,9 @@ def test_the_score_of_the_humanoid_is_that_of_its_evaluation() -> None:
     shown = f"{found['mean']:.0f} ± {found['standard_error']:.0f} over {found['episodes']}"
     for page in ("README.md", "docs/index.md"):
         assert shown in " ".join((ROOT / page).read_text("utf-8").split()), page
+    other = json.loads((ROOT / "results/evaluations/humanoid-v4-small-population-seed-2.json").read_text())
+    shown = f"{other['mean']:.0f} ± {other['standard_error']:.0f} over {other['episodes']}"
+    assert shown in " ".join((ROOT / "README.md").read_text("utf-8").split())
 
 
 def test_the_example_of_the_readme_finds_the_optimum(capsys: pytest.CaptureFixture[str]) -> None:

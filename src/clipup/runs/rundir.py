@@ -230,9 +230,7 @@ class RunDirectory:
             return replace(status, state="running", reason="", score_standard_error=None)
         if status.state != "running":
             return status
-        return Status(
-            "killed", "stopped without a word", status.generation, actions=status.actions, warning=status.warning
-        )
+        return replace(status, state="killed", reason="stopped without a word", score=None, score_standard_error=None)
 
     def is_busy(self) -> bool:
         """Whether a process works on the run now."""

@@ -109,10 +109,12 @@ def test_a_second_process_is_refused_until_the_first_lets_go(tmp_path):
 def test_the_state_of_a_run_is_told_truly(tmp_path):
     run = RunDirectory(tmp_path / "run")
     run.create(CONFIG)
-    run.write_status(Status("running", generation=2))
+    run.write_status(Status("running", generation=2, engine="compiled", arithmetic_changed_at=1))
     assert RunDirectory(tmp_path / "run").read_status().state == "running"
     run.close()
-    assert run.read_status().state == "killed"
+    assert run.read_status() == Status(
+        "killed", "stopped without a word", generation=2, engine="compiled", arithmetic_changed_at=1
+    )
     run.open()
     run.write_status(Status("finished", "3 generations", 3, 100, 5.0))
     run.close()

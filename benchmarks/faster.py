@@ -1,13 +1,15 @@
 """What makes training cheaper at equal quality? One change at a time, at equal interactions, three seeds each.
 
     python benchmarks/faster.py [TASK ...] [--jobs N] [--work DIR]
-    python benchmarks/faster.py --table        prints the tables of docs/faster.md
+    python benchmarks/faster.py --humanoid CHANGE RUN     takes a run of the Humanoid into the results
+    python benchmarks/faster.py --page                    puts the tables into docs/faster.md
 
 CHANGES has what is tried, TASKS where. Every run makes as many interactions as TASKS says, on one thread of the
 compiled engine. Its value is the mean score of its center over the last quarter of them; a score is the mean of 16
 episodes. Settings were written down before the first run. No seed here is one of docs/reproduction.md or of the zoo.
 
-Stopped, it goes on where it was. Writes benchmarks/results/faster.json.
+The Humanoid takes an hour or more, so its runs are made one by one, with `clipup train Humanoid-v4`, and taken as far
+as they are. Stopped, this goes on where it was. Writes benchmarks/results/faster.json.
 """
 
 from __future__ import annotations
@@ -23,8 +25,14 @@ from typing import Any
 import clipup
 from clipup.evaluation.intervals import summarize_group
 from clipup.runs.records import read_records
+from clipup.runs.rundir import RunDirectory
 
 RESULTS = Path(__file__).parent / "results" / "faster.json"
+PAGE = Path(__file__).parents[1] / "docs" / "faster.md"
+MARK = "<!-- by benchmarks/faster.py --page -->"
+HUMANOID = "Humanoid-v4"
+MILLIONS = (0.5, 1, 2, 4, 6, 8, 10, 12, 16, 20)
+SOLVED = 6000.0
 SEEDS = (301, 302, 303)
 ORTHOGONAL = "orthogonal"
 TASKS: dict[str, dict[str, Any]] = {
@@ -63,10 +71,9 @@ def train(task: str, change: str, seed: int, work: Path) -> dict[str, Any]:
     run = work / f"{task}-{list(CHANGES).index(change)}-{seed}"
     shutil.rmtree(run, ignore_errors=True)
     clipup.train(task, run=run, workers=1, seed=seed, evaluate_every=5, progress=False, **settings)
-    scored = [(record.total_interactions, record.score) for record in read_records(run / "records.jsonl")]
-    curve = [(interactions, round(score, 1)) for interactions, score in scored if score is not None]
+    _, curve = taken(run)
     shutil.rmtree(run)
-    return {"interactions": [point[0] for point in curve], "scores": [point[1] for point in curve]}
+    return curve
 
 
 def value(task: str, curve: dict[str, Any]) -> float:
@@ -82,10 +89,37 @@ def reached(task: str, curve: dict[str, Any]) -> float | None:
     return next((interactions for interactions, score in pairs if score >= THRESHOLDS[task]), None)
 
 
+def taken(run: Path) -> tuple[str, dict[str, Any]]:
+    """Return the seed and the curve of a run directory."""
+    scored = [(record.total_interactions, record.score) for record in read_records(run / "records.jsonl")]
+    curve = [(interactions, round(score, 1)) for interactions, score in scored if score is not None]
+    seed = str(RunDirectory(run).read_config().seed)
+    return seed, {"interactions": [point[0] for point in curve], "scores": [point[1] for point in curve]}
+
+
+def humanoid_table(changes: dict[str, Any]) -> list[str]:
+    """Return the table of the Humanoid's runs: the score on the way, each the mean of those within a tenth."""
+    header = ["population", "seed", *(f"{place:g} M" for place in MILLIONS), f"interactions to {SOLVED:.0f}"]
+    lines = ["| " + " | ".join(header) + " |", "| --- " * len(header) + "|"]
+    for change, curves in changes.items():
+        for seed, curve in curves.items():
+            pairs = list(zip(curve["interactions"], curve["scores"], strict=True))
+            cells = [change, seed]
+            for place in MILLIONS:
+                near = [score for interactions, score in pairs if 0.9 <= interactions / (place * 1e6) <= 1.1]
+                cells.append(f"{statistics.fmean(near):.0f}" if near and pairs[-1][0] >= 0.97e6 * place else "")
+            end = next((interactions for interactions, score in pairs if score >= SOLVED), None)
+            cells.append(f"not in {pairs[-1][0] / 1e6:.1f} M" if end is None else f"{end / 1e6:.1f} M")
+            lines.append("| " + " | ".join(cells) + " |")
+    return [*lines, ""]
+
+
 def table(found: dict[str, Any]) -> list[str]:
     """Return the tables of docs/faster.md."""
-    lines: list[str] = []
+    lines = ["### Humanoid-v4", "", *humanoid_table(found[HUMANOID])] if HUMANOID in found else []
     for task, changes in found.items():
+        if task == HUMANOID:
+            continue
         millions = TASKS[task]["total_interactions"] / 1e6
         lines += [f"### {task}, {millions:g} million interactions", ""]
         lines += [f"| change | mean score (95 %) | of each seed | interactions to {THRESHOLDS[task]:.0f}, thousands |"]
@@ -111,11 +145,19 @@ def main() -> None:
     parser.add_argument("tasks", nargs="*", choices=[[], *TASKS], metavar="TASK")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--work", type=Path, default=Path("runs/faster"))
-    parser.add_argument("--table", action="store_true")
+    parser.add_argument("--humanoid", nargs=2, metavar=("CHANGE", "RUN"))
+    parser.add_argument("--page", action="store_true")
     arguments = parser.parse_args()
     found: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    if arguments.table:
-        print("\n".join(table(found)))
+    if arguments.humanoid:
+        change, run = arguments.humanoid
+        seed, curve = taken(Path(run))
+        found.setdefault(HUMANOID, {}).setdefault(change, {})[seed] = curve
+        RESULTS.write_text(json.dumps(found, ensure_ascii=False) + "\n")
+        return
+    if arguments.page:
+        before, _, after = PAGE.read_text("utf-8").split(MARK)
+        PAGE.write_text(MARK.join([before, "\n" + "\n".join(table(found)), after]), "utf-8")
         return
     wanted = [
         (task, change, seed)
@@ -129,7 +171,7 @@ def main() -> None:
         for future in as_completed(waiting):
             task, change, seed = waiting[future]
             found.setdefault(task, {}).setdefault(change, {})[str(seed)] = future.result()
-            RESULTS.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+            RESULTS.write_text(json.dumps(found, ensure_ascii=False) + "\n")
             print(task, change, seed, round(value(task, found[task][change][str(seed)])), flush=True)
 
 

@@ -6,7 +6,8 @@
 
 CHANGES has what is tried, TASKS where. Every run makes as many interactions as TASKS says, on one thread of the
 compiled engine. Its value is the mean score of its center over the last quarter of them; a score is the mean of 16
-episodes. Settings were written down before the first run. No seed here is one of docs/reproduction.md or of the zoo.
+episodes. Settings were written down before the first run. What is tried has seeds that no other page reports; the
+Humanoid is compared with the runs of docs/reproduction.md.
 
 The Humanoid takes an hour or more, so its runs are made one by one, with `clipup train Humanoid-v4`, and taken as far
 as they are. Stopped, this goes on where it was. Writes benchmarks/results/faster.json.
@@ -64,10 +65,8 @@ def train(task: str, change: str, seed: int, work: Path) -> dict[str, Any]:
     """Make one run from its start; return its curve."""
     settings = {"preset": "none", "engine": "compiled", "policy": "linear-bias", "generations": 100_000, **TASKS[task]}
     settings |= CHANGES[change]
-    if settings.pop(ORTHOGONAL, False):  # not a setting of runs yet: the default of this process is changed instead
-        clipup.PGPE.__init__.__kwdefaults__["orthogonal"] = True
-    else:
-        clipup.PGPE.__init__.__kwdefaults__["orthogonal"] = False
+    # Not a setting of runs yet: the default of this process is changed instead.
+    clipup.PGPE.__init__.__kwdefaults__["orthogonal"] = settings.pop(ORTHOGONAL, False)
     run = work / f"{task}-{list(CHANGES).index(change)}-{seed}"
     shutil.rmtree(run, ignore_errors=True)
     clipup.train(task, run=run, workers=1, seed=seed, evaluate_every=5, progress=False, **settings)
@@ -83,10 +82,10 @@ def value(task: str, curve: dict[str, Any]) -> float:
     return statistics.fmean([score for interactions, score in pairs if interactions >= start] or [curve["scores"][-1]])
 
 
-def reached(task: str, curve: dict[str, Any]) -> float | None:
+def reached(curve: dict[str, Any], threshold: float) -> float | None:
     """Interactions at the first score of at least the threshold."""
     pairs = zip(curve["interactions"], curve["scores"], strict=True)
-    return next((interactions for interactions, score in pairs if score >= THRESHOLDS[task]), None)
+    return next((interactions for interactions, score in pairs if score >= threshold), None)
 
 
 def taken(run: Path) -> tuple[str, dict[str, Any]]:
@@ -108,7 +107,7 @@ def humanoid_table(changes: dict[str, Any]) -> list[str]:
             for place in MILLIONS:
                 near = [score for interactions, score in pairs if 0.9 <= interactions / (place * 1e6) <= 1.1]
                 cells.append(f"{statistics.fmean(near):.0f}" if near and pairs[-1][0] >= 0.97e6 * place else "")
-            end = next((interactions for interactions, score in pairs if score >= SOLVED), None)
+            end = reached(curve, SOLVED)
             cells.append(f"not in {pairs[-1][0] / 1e6:.1f} M" if end is None else f"{end / 1e6:.1f} M")
             lines.append("| " + " | ".join(cells) + " |")
     return [*lines, ""]
@@ -130,7 +129,7 @@ def table(found: dict[str, Any]) -> list[str]:
             curves = [changes[change][str(seed)] for seed in SEEDS if str(seed) in changes[change]]
             values = [value(task, curve) for curve in curves]
             summary = summarize_group(values)
-            ends = [reached(task, curve) for curve in curves]
+            ends = [reached(curve, THRESHOLDS[task]) for curve in curves]
             texts = ["–" if end is None else f"{end / 1e3:.0f}" for end in ends]
             interval = f"{summary.interval.low:.0f} … {summary.interval.high:.0f}" if len(values) > 1 else "–"
             each = ", ".join(f"{one:.0f}" for one in values)

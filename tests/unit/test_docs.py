@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import json
 import re
 import shlex
@@ -79,6 +80,13 @@ def test_the_score_of_the_humanoid_is_that_of_its_evaluation() -> None:
     other = json.loads((ROOT / "results/evaluations/humanoid-v4-small-population-seed-2.json").read_text())
     shown = f"{other['mean']:.0f} ± {other['standard_error']:.0f} over {other['episodes']}"
     assert shown in " ".join((ROOT / "README.md").read_text("utf-8").split())
+
+
+def test_the_page_about_speed_has_the_tables_of_its_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    faster = importlib.import_module("faster")
+    found = json.loads(faster.RESULTS.read_text("utf-8"))
+    assert "\n".join(faster.table(found)) in faster.PAGE.read_text("utf-8")
 
 
 def test_the_example_of_the_readme_finds_the_optimum(capsys: pytest.CaptureFixture[str]) -> None:

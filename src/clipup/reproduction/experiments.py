@@ -17,6 +17,8 @@ LUNAR_LANDER = "LunarLanderContinuous-v3"
 WALKER2D = "Walker2d-v4"
 HUMANOID = "Humanoid-v4"
 HUMANOID_BULLET = "pybullet_envs_gymnasium:HumanoidBulletEnv-v0"
+PRESETS = {HUMANOID: "humanoid-paper"}
+"""Presets with the paper's settings, where the task's own has others."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,8 @@ class ExperimentGroup:
 
     @property
     def preset(self) -> str:
-        """The preset with the paper's settings. The Humanoid's own has been improved since."""
-        return "humanoid-paper" if self.env == HUMANOID else "auto"
+        """The preset with the paper's settings."""
+        return PRESETS.get(self.env, "auto")
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ def paint(state: Any, options: Any) -> NDArray[np.uint8]:
     picture = np.full((240, 360, 3), 255, np.uint8)
     picture[abs(height) < 0.01] = (120, 120, 120)
     picture[(abs(east) < 0.25) & (abs(height) < 0.12)] = (50, 70, 110)
-    picture[(along > 0) & (along < 4 * HALF_LENGTH) & (abs(across) < 0.05)] = (215, 140, 60)
+    picture[(along > 0) & (along < 2 * HALF_LENGTH) & (abs(across) < 0.05)] = (215, 140, 60)
     return picture
 
 

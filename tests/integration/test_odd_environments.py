@@ -116,7 +116,9 @@ def test_a_name_without_a_version_means_the_newest_one_with_its_preset(
     flags = ["--generations", "0", "--run", str(tmp_path / "run")]
     assert main(["train", typed, *flags]) == 0
     output = capsys.readouterr()
-    assert output.out.startswith(f"{typed}: training on {meant}\n{meant}: ") and not output.err
+    assert output.out.startswith(f"{typed}: training on {meant}\n{meant}: ")
+    # A machine that meets the task for the first time says there that it compiles it, and nothing else.
+    assert [line for line in output.err.splitlines() if not line.startswith(("compiling ", "compiled "))] == []
 
 
 @pytest.mark.parametrize("typed", ["CartPole-v77", "NoSuchThing", "odd_starts:OddStart", "walker"])

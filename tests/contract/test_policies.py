@@ -27,7 +27,7 @@ BUILT_IN = [
     "linear", "linear-bias", "mlp:8", "mlp:8,5:relu", "mlp:8:silu", "mlp:7,6:gelu:norm", "mlp:6:elu+random",
     "mlp:5:identity+mlp:4", "linear-bias+squash", "mlp:8+residual", "mlp:8+zeros", "rnn:7", "rnn:5:relu:norm", "gru:6",
     "gru:32", "gru:5,4+residual", "lstm:5", "lstm:6:norm+squash", "mlp:9:silu+gru:6",
-    "gru:4+mlp:5+lstm:3+residual+squash",
+    "gru:4+mlp:5+lstm:3+residual+squash", "linear-bias+inputs:1-3", "mlp:6+inputs:0,2-3", "gru:4+residual+inputs:1,4",
 ]  # fmt: skip
 WITH_MEMORY = [text for text in BUILT_IN if any(kind in text for kind in ("rnn", "gru", "lstm"))]
 OBSERVATIONS, OUTPUTS = 5, 3
@@ -112,6 +112,19 @@ def test_a_trained_policy_acts_as_its_candidate_did_and_forgets_when_it_is_reset
         policy.reset()
         found = np.stack([policy(step[2]) for step in case.observations])
         assert found.tobytes() == np.ascontiguousarray(case.actions()[:, 2]).tobytes()
+
+
+def test_a_policy_of_some_inputs_is_the_policy_of_these_numbers_and_no_other_matters() -> None:
+    case, places = Case("mlp:6:silu+gru:4+residual+inputs:0,3-4"), [0, 3, 4]
+    small = parse_policy("mlp:6:silu+gru:4+residual", len(places), OUTPUTS)
+    assert small.parameter_count == case.network.parameter_count
+    statistics = Statistics(case.statistics.mean[places], case.statistics.stdev[places])
+    actor = Actor(small, statistics, BOX, compiled=False)
+    state = actor.initial_state(5)
+    found = np.stack([actor.act(actor.arrange(case.parameters), step[:, places], state) for step in case.observations])
+    assert found.tobytes() == case.actions().tobytes()
+    case.observations[:, :, [1, 2]] = 1e9
+    assert found.tobytes() == case.actions().tobytes()
 
 
 @pytest.mark.parametrize("text", WITH_MEMORY)
@@ -291,6 +304,7 @@ DAMAGE: list[dict[str, object]] = [
     {"kind": "own", "name": 3}, {"kind": "own", "name": "os:system", "parameter_count": 1, "state_size": 0},
     {"kind": "own", "name": "mlp:3", "parameter_count": 1, "state_size": 0}, {"kind": "own", "name": "a\x1b[2Jb:C"},
     {"kind": "own", "name": "m:N" + "(" * 5000},
+    *({"inputs": places} for places in (3, "0-4", [], [-1, 0], [0, 0], [3, 2], [5], ["0"], [1.0], [True], {"0": 0})),
     *({"layers": [{"kind": "gru", "size": 6, "activation": "tanh", "norm": False, name: value}]}
       for name, value in (("kind", "cnn"), ("kind", ["gru"]), ("size", 0), ("size", 2**40), ("size", True),
                           ("activation", "sin"), ("activation", {}), ("norm", True))),

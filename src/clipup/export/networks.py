@@ -34,7 +34,10 @@ def describe_network(network: PolicyNetwork) -> tuple[int, dict[str, object]]:
     if isinstance(network, Network):
         return FEEDFORWARD_VERSION, dataclasses.asdict(network)
     if isinstance(network, LayeredNetwork):
-        return VERSION, {"kind": "layered", **dataclasses.asdict(network)}
+        described: dict[str, object] = {"kind": "layered", **dataclasses.asdict(network)}
+        if network.inputs is None:  # as files were before a policy could choose its inputs
+            del described["inputs"]
+        return VERSION, described
     if isinstance(network, OwnNetwork | ModuleNetwork):
         sizes = {name: getattr(network, name) for name in ("observation_size", "action_size", "parameter_count")}
         return VERSION, {"kind": "own", "name": network.name, **sizes, "state_size": network.state_size}
@@ -79,11 +82,20 @@ def read_network(
             layers=tuple(_layer(fields) for fields in cast("list[dict[str, object]]", described["layers"])),
             residual=described["residual"] is True,
             squash=described["squash"] is True,
+            inputs=_inputs(described.get("inputs")),
             start=cast(Start, described["start"]),  # checked by LayeredNetwork
         )
     if kind == "own":
         return _own(described, *sizes, policy, imports)
     raise FileFault(f"a policy of an unknown kind {kind!r:.40}; a newer clipup may know it")
+
+
+def _inputs(places: object) -> tuple[int, ...] | None:
+    if places is None:
+        return None
+    if not isinstance(places, list):
+        raise FileFault("the inputs of the policy are not a list of places")
+    return tuple(cast("list[int]", places))  # checked by LayeredNetwork
 
 
 def _own(

@@ -110,6 +110,9 @@ class _Graph:
         """Add a network of layers, which reads STATE and ends in NEXT_STATE if it has a memory."""
         arrays = {piece.name: parameters[piece.place].reshape(piece.shape) for piece in network.pieces}
         proto = self._onnx.TensorProto
+        if network.inputs is not None:
+            places = self.constant("places", np.array(network.inputs, np.int64))
+            observation = self.add("Gather", [observation, places], "inputs", axis=1)
         if network.state_size:
             self.add("Cast", [STATE], "state_double", to=proto.DOUBLE)
         value, place, kept = observation, 0, list[str]()

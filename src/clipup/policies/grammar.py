@@ -9,6 +9,7 @@
     mlp:64+gru:32                            one after the other
     …+residual                               plus a linear function of the observation
     …+squash                                 tanh at the end
+    …+inputs:0-44,50                         sees only these places of the observation, counted from 0
     …+zeros | …+random | …+orthogonal        where a search starts
 
 ``linear``, ``linear-bias`` and ``mlp:…`` with nothing but tanh or relu start at zero, as they always did. All others
@@ -17,6 +18,7 @@ start orthogonal; see `clipup.policies.layered.LayeredNetwork`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -30,8 +32,11 @@ from clipup.suggestions import did_you_mean
 LAYERS: dict[str, Kind] = {"mlp": "dense", "rnn": "rnn", "gru": "gru", "lstm": "lstm"}
 LINEAR = ("linear", "linear-bias")
 WORDS = ("residual", "squash", *STARTS)
-HEADS = frozenset([*LAYERS, *LINEAR, *WORDS])
+INPUTS = "inputs"
+HEADS = (*LAYERS, *LINEAR, *WORDS, INPUTS)
 """What the first part of a short name can begin with."""
+MOST_INPUTS = 10**6
+"""Largest observation whose places can be chosen: a name must not ask for more memory than a machine has."""
 EXAMPLES = "linear, linear-bias, mlp:64,64, gru:32, mlp:64+gru:32 or mlp:64:relu+residual"
 
 
@@ -42,6 +47,7 @@ class _Found:
     layers: list[LayerKind] = field(default_factory=list[LayerKind])
     linear: str | None = None
     words: list[str] = field(default_factory=list[str])
+    inputs: tuple[int, ...] | None = None
 
     @property
     def start(self) -> Start | None:
@@ -59,7 +65,7 @@ def parse_policy(text: str, observation_size: int, action_size: int) -> PolicyNe
         layer.kind == "dense" and layer.activation in ("tanh", "relu") and not layer.norm for layer in found.layers
     )
     kinds = {layer.activation for layer in found.layers}
-    if not found.words and plain and len(kinds) <= 1:
+    if not found.words and found.inputs is None and plain and len(kinds) <= 1:
         hidden = tuple(layer.size for layer in found.layers)
         activation = found.layers[0].activation if found.layers else "tanh"
         return Network(
@@ -75,6 +81,7 @@ def parse_policy(text: str, observation_size: int, action_size: int) -> PolicyNe
         tuple(found.layers),
         residual="residual" in found.words,
         squash="squash" in found.words,
+        inputs=found.inputs,
         start=found.start or "orthogonal",
     )
 
@@ -87,8 +94,12 @@ def _read(text: str) -> _Found:
             if found.linear is not None:
                 raise InvalidArgument(f"policy {text!r:.100}: {found.linear!r} has no hidden layers; leave it out")
             found.layers += _layers(text, head, rest)
+        elif head == INPUTS:
+            if found.inputs is not None:
+                raise InvalidArgument(f"policy {text!r:.100}: {head!r} is one word too many")
+            found.inputs = _places(text, rest)
         elif rest or ":" in part:
-            raise _unknown(text, head, [*LAYERS, *LINEAR, *WORDS], bare=head in (*LINEAR, *WORDS))
+            raise _unknown(text, head, HEADS, bare=head in (*LINEAR, *WORDS))
         elif head in LINEAR:
             if found.linear is not None or found.layers:
                 raise InvalidArgument(
@@ -100,7 +111,7 @@ def _read(text: str) -> _Found:
                 raise InvalidArgument(f"policy {text!r:.100}: {head!r} is one word too many")
             found.words.append(head)
         else:
-            raise _unknown(text, head, [*LAYERS, *LINEAR, *WORDS])
+            raise _unknown(text, head, HEADS)
     if not found.layers and found.linear is None:
         raise InvalidArgument(f"policy {text!r:.100} has no layers; a policy is {EXAMPLES}")
     if "residual" in found.words and not found.layers:
@@ -134,7 +145,23 @@ def _layers(text: str, head: str, rest: str) -> list[LayerKind]:
         raise InvalidArgument(f"policy {text!r:.100}: {error}") from error
 
 
-def _unknown(text: str, head: str, known: list[str], *, bare: bool = False) -> InvalidArgument:
+def _places(text: str, rest: str) -> tuple[int, ...]:
+    found: list[int] = []
+    for part in rest.split(","):
+        low, dash, high = (end.strip() for end in part.partition("-"))
+        ends = (low, high) if dash else (low, low)
+        if not all(end.isascii() and end.isdecimal() and int(end[:20]) < MOST_INPUTS for end in ends):
+            raise InvalidArgument(
+                f"policy {text!r:.100}: inputs needs places of the observation, counted from 0, like inputs:0-44 or "
+                f"inputs:0-12,20, got {rest!r:.40}"
+            )
+        if int(ends[1]) < int(ends[0]) or int(ends[0]) <= (found[-1] if found else -1):
+            raise InvalidArgument(f"policy {text!r:.100}: inputs must rise, like inputs:0-12,20, got {rest!r:.40}")
+        found += range(int(ends[0]), int(ends[1]) + 1)
+    return tuple(found)
+
+
+def _unknown(text: str, head: str, known: Sequence[str], *, bare: bool = False) -> InvalidArgument:
     if bare:
         return InvalidArgument(f"policy {text!r:.100}: {head!r} takes nothing after a colon")
     return InvalidArgument(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Literal, cast, get_args
 
 import numpy as np
@@ -96,9 +97,11 @@ class LayeredNetwork:
     layers
         The hidden layers, from the observation on.
     residual
-        Whether a linear function of the observation is added to the outputs.
+        Whether a linear function of the inputs is added to the outputs.
     squash
         Whether the outputs go through tanh.
+    inputs
+        The places of the observation that the policy sees, counted from 0, in rising order; None for all.
     start
         Where a search starts. ``"orthogonal"`` and ``"random"`` give the hidden layers random weights and leave the
         output layer at zero, so a new policy gives zeros, yet every layer can learn. At ``"zeros"`` no change of a
@@ -116,6 +119,7 @@ class LayeredNetwork:
     layers: tuple[LayerKind, ...] = ()
     residual: bool = False
     squash: bool = False
+    inputs: tuple[int, ...] | None = None
     start: Start = field(default="orthogonal", compare=False)
 
     def __post_init__(self) -> None:
@@ -123,8 +127,15 @@ class LayeredNetwork:
         for name, size in (("observation_size", self.observation_size), ("action_size", self.action_size)):
             if isinstance(cast(object, size), bool) or not isinstance(cast(object, size), int) or size < 1:
                 raise InvalidArgument(f"{name} must be an integer of at least 1, got {size!r}")
+        if self.inputs is not None:
+            object.__setattr__(self, "inputs", checked_places(self.inputs, self.observation_size))
         if self.start not in STARTS:
             raise InvalidArgument(f"start must be one of {', '.join(STARTS)}, got {self.start!r}")
+
+    @property
+    def input_count(self) -> int:
+        """How many numbers of the observation the policy sees."""
+        return self.observation_size if self.inputs is None else len(self.inputs)
 
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:
@@ -134,7 +145,7 @@ class LayeredNetwork:
         def add(name: str, *shape: int) -> None:
             found.append(Piece(name, shape, found[-1].place.stop if found else 0))
 
-        inputs = self.observation_size
+        inputs = self.input_count
         for number, layer in enumerate(self.layers):
             add(f"layers.{number}.weight", layer.gates, inputs)
             if layer.kind != "dense":
@@ -147,7 +158,7 @@ class LayeredNetwork:
         add("output.weight", self.action_size, inputs)
         add("output.bias", self.action_size)
         if self.residual:
-            add("residual.weight", self.action_size, self.observation_size)
+            add("residual.weight", self.action_size, self.input_count)
         return tuple(found)
 
     @property
@@ -176,6 +187,8 @@ class LayeredNetwork:
         ] or ["linear-bias"]
         words = (("residual", self.residual), ("squash", self.squash), (self.start, self.start != "orthogonal"))
         said = [word for word, is_said in words if is_said]
+        if self.inputs is not None:
+            said.append(f"inputs:{describe_places(self.inputs)}")
         if not said and len(parts) == 1 and all(_is_plain(layer) for layer in self.layers):
             said = ["orthogonal"]  # without this word the older form is meant, which starts at zero
         return "+".join([*parts, *said])
@@ -221,19 +234,24 @@ class LayeredNetwork:
     def program(self) -> NDArray[np.int64]:
         """The layers as numbers, for `layered_code.step_layered`."""
         table: list[list[int]] = []
-        inputs, place = self.observation_size, 0
+        inputs, place = self.input_count, 0
         for layer in self.layers:
             activation = ACTIVATIONS.index(layer.activation)
             table.append([KINDS.index(layer.kind), inputs, layer.size, activation, int(layer.norm), place])
             inputs, place = layer.size, place + layer.state_size
         squash = TANH if self.squash else IDENTITY
         table.append([layered_code.OUTPUT, inputs, self.action_size, squash, int(self.residual), place])
-        return np.array(table, np.int64)
+        program = np.zeros((max(len(table), self.input_count), layered_code.PLACE + 1), np.int64)
+        program[: len(table), : layered_code.PLACE] = table
+        program[: self.input_count, layered_code.PLACE] = (
+            range(self.input_count) if self.inputs is None else self.inputs
+        )
+        return program
 
     @property
     def kernel(self) -> Kernel:
         """One step for one candidate, in the Python that Numba compiles."""
-        width = max(self.observation_size, self.action_size, *(layer.gates for layer in self.layers))
+        width = max(self.input_count, self.action_size, *(layer.gates for layer in self.layers))
         return Kernel(
             layered_code.step_layered, self.program, (layered_code.WORK_ROWS, width), "policies made of layers"
         )
@@ -252,7 +270,7 @@ class LayeredNetwork:
         def matrix(sources: int, targets: int) -> Wide:
             return take(sources * targets).reshape(rows, sources, targets)
 
-        values = observation = inputs.astype(np.float64)
+        values = observation = (inputs if self.inputs is None else inputs[:, self.inputs]).astype(np.float64)
         for layer in self.layers:
             weights = matrix(values.shape[1], layer.gates)
             recurrent = None if layer.kind == "dense" else matrix(layer.size, layer.gates)
@@ -271,8 +289,37 @@ class LayeredNetwork:
         weights = matrix(values.shape[1], self.action_size)
         outputs = sum_in_order(take(self.action_size), values, weights)
         if self.residual:
-            outputs = sum_in_order(outputs, observation, matrix(self.observation_size, self.action_size))
+            outputs = sum_in_order(outputs, observation, matrix(observation.shape[1], self.action_size))
         return activate(outputs, TANH if self.squash else IDENTITY).astype(np.float32)
+
+
+def checked_places(places: Sequence[int], observation_size: int) -> tuple[int, ...]:
+    """Return places of an observation, or raise `InvalidArgument` unless they rise and are within it."""
+    found = tuple(places)
+    if not found or any(isinstance(cast(object, place), bool) or not isinstance(place, int) for place in found):
+        raise InvalidArgument(f"inputs must be places of the observation, got {places!r:.100}")
+    if any(after <= before for before, after in pairwise((-1, *found))):
+        raise InvalidArgument(f"inputs must be places from 0 on in rising order, got {describe_places(found)}")
+    if found[-1] >= observation_size:
+        raise InvalidArgument(
+            f"inputs go up to place {found[-1]}, but an observation has the places 0 to {observation_size - 1}"
+        )
+    return found
+
+
+def describe_places(places: Sequence[int]) -> str:
+    """Return places as text.
+
+    >>> describe_places((0, 1, 2, 5, 7, 8))
+    '0-2,5,7-8'
+    """
+    ranges: list[list[int]] = []
+    for place in places:
+        if ranges and place == ranges[-1][1] + 1:
+            ranges[-1][1] = place
+        else:
+            ranges.append([place, place])
+    return ",".join(f"{low}" if low == high else f"{low}-{high}" for low, high in ranges)
 
 
 def _is_plain(layer: LayerKind) -> bool:

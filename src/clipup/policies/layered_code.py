@@ -14,14 +14,17 @@ import numpy as np
 
 from clipup.policies.activations import TANH, activate_one, sigmoid, tanh
 
-KIND, INPUTS, OUTPUTS, ACTIVATION, NORM, STATE = range(6)
-"""Columns of a program, which has a row for each layer. For the last layer `NORM` says if there is a residual path."""
+KIND, INPUTS, OUTPUTS, ACTIVATION, NORM, STATE, PLACE = range(7)
+"""Columns of a program, which has a row for each layer. For the last layer `NORM` says if there is a residual path.
+
+`PLACE` has nothing to do with the layers: its row i says which number of the observation is input i.
+"""
 DENSE, RNN, GRU, LSTM, OUTPUT = range(5)
 """Kinds of layers."""
 NORM_EPSILON = 1e-5
 """Added to the variance of a layer that is normalized, as is usual."""
-WORK_ROWS = 4
-"""Rows of working memory: the values of two layers in turns, and two sums of gates."""
+WORK_ROWS = 5
+"""Rows of working memory: the values of two layers in turns, two sums of gates, and the inputs."""
 
 
 def add_products(weights: Any, position: int, source: Any, inputs: int, target: Any, outputs: int) -> None:
@@ -88,12 +91,12 @@ def step_layered(parameters: Any, program: Any, state: Any, observation: Any, wo
 
     `parameters` are arranged: the matrices transposed, with a row for each input. `work` has `WORK_ROWS` rows.
     """
-    position = 0
-    last = program.shape[0] - 1
-    source, first, second = work[0], work[2], work[3]
+    position = layer = 0
+    first, second, seen = work[2], work[3], work[4]
     for i in range(program[0, INPUTS]):
-        source[i] = np.float64(observation[i])
-    for layer in range(last):
+        seen[i] = np.float64(observation[program[i, PLACE]])
+    source = seen
+    while program[layer, KIND] != OUTPUT:
         kind, inputs, size = program[layer, KIND], program[layer, INPUTS], program[layer, OUTPUTS]
         activation, target = program[layer, ACTIVATION], work[(layer + 1) % 2]
         gates = 3 * size if kind == GRU else 4 * size if kind == LSTM else size
@@ -130,12 +133,13 @@ def step_layered(parameters: Any, program: Any, state: Any, observation: Any, wo
                 for j in range(size):
                     target[j] = activate_one(target[j], activation)
         source = target
-    inputs, size = program[last, INPUTS], program[last, OUTPUTS]
+        layer += 1
+    inputs, size = program[layer, INPUTS], program[layer, OUTPUTS]
     bias = position + inputs * size
     for j in range(size):
         first[j] = np.float64(parameters[bias + j])
     add_products(parameters, position, source, inputs, first, size)
-    if program[last, NORM] != 0:
-        add_products(parameters, bias + size, observation, program[0, INPUTS], first, size)
+    if program[layer, NORM] != 0:
+        add_products(parameters, bias + size, seen, program[0, INPUTS], first, size)
     for j in range(size):
-        outputs[j] = np.float32(activate_one(first[j], program[last, ACTIVATION]))
+        outputs[j] = np.float32(activate_one(first[j], program[layer, ACTIVATION]))

@@ -14,7 +14,7 @@ from typing import Any
 
 from clipup.errors import BrokenTask, InvalidArgument, one_line
 from clipup.importing import absolute, load_place, short_path
-from clipup.policies.grammar import HEADS, parse_policy
+from clipup.policies.grammar import HEADS, MOST_INPUTS, parse_policy
 from clipup.policies.modules import ModuleNetwork, is_module, same_random_numbers
 from clipup.policies.own import OwnNetwork
 from clipup.policies.protocol import PolicyNetwork
@@ -70,7 +70,7 @@ def own_name(text: str) -> PolicyName | None:
 def check_policy(text: str) -> None:
     """Raise `InvalidArgument` unless `text` can name a policy; nothing is imported."""
     if own_name(text) is None:
-        parse_policy(text, 1, 1)
+        parse_policy(text, MOST_INPUTS, 1)
 
 
 def read_name(text: str) -> PolicyName | None:

@@ -21,6 +21,8 @@ from clipup.policies.named import check_policy, own_name
         ("gru:4,5", 12 * (8 + 4 + 1) + 15 * (4 + 5 + 1) + 2 * 6, 9),
         ("mlp:64:norm", 64 * 9 + 128 + 2 * 65, 0),
         ("mlp:64+residual", 64 * 9 + 2 * 65 + 16, 0),
+        ("linear-bias+inputs:0-2,5", 2 * 5, 0),
+        ("mlp:64+inputs:3+residual", 64 * 2 + 2 * 65 + 2, 0),
     ],
 )
 def test_parameters_and_memory_are_counted(text: str, parameters: int, remembered: int) -> None:
@@ -60,6 +62,15 @@ def test_the_older_forms_are_the_older_networks() -> None:
         ("gru:8+squash:2", "'squash' takes nothing after a colon"),
         ("gru:8+zeros+random", "'random' is one word too many"),
         ("gru:8+squash+squash", "'squash' is one word too many"),
+        ("mlp:4+inputs:", "inputs needs places of the observation, counted from 0, like inputs:0-44 or inputs:0-12,20"),
+        ("mlp:4+inputs", "inputs needs places of the observation"),
+        ("mlp:4+inputs:-1", "inputs needs places of the observation"),
+        ("mlp:4+inputs:0-", "inputs needs places of the observation"),
+        ("mlp:4+inputs:0-99999999999999999999999", "inputs needs places of the observation"),
+        ("mlp:4+inputs:3,2", "inputs must rise, like inputs:0-12,20, got '3,2'"),
+        ("mlp:4+inputs:3-2", "inputs must rise"),
+        ("mlp:4+inputs:1+inputs:2", "'inputs' is one word too many"),
+        ("mlp:4+input:1", "unknown part 'input'; did you mean 'inputs'?"),
         ("", "unknown part ''"),
         ("gru:8+", "unknown part ''"),
     ],
@@ -86,6 +97,12 @@ def test_the_name_of_a_policy_of_one_s_own_is_read_without_an_import(
     found = own_name(text)
     assert found is not None
     assert (found.place, found.name, found.arguments, found.typed) == (place, "Net", arguments, text)
+
+
+def test_inputs_that_an_observation_does_not_have_are_refused() -> None:
+    check_policy("linear-bias+inputs:0-8")
+    with pytest.raises(InvalidArgument, match=r"inputs go up to place 8, but an observation has the places 0 to 7$"):
+        parse_policy("linear-bias+inputs:0-8", 8, 2)
 
 
 @pytest.mark.parametrize("call", ["(32)", "(**a)", "(a=b)", "(a=1", "(a=f())", "(a=1)(b=2)", "(*a)", "(a=1, a=2)"])

@@ -98,7 +98,7 @@ def taken(run: Path) -> tuple[str, dict[str, Any]]:
 
 def humanoid_table(changes: dict[str, Any]) -> list[str]:
     """Return the table of the Humanoid's runs: the score on the way, each the mean of those within a tenth."""
-    header = ["population", "seed", *(f"{place:g} M" for place in MILLIONS), f"interactions to {SOLVED:.0f}"]
+    header = ["change", "seed", *(f"{place:g} M" for place in MILLIONS), f"interactions to {SOLVED:.0f}"]
     lines = ["| " + " | ".join(header) + " |", "| --- " * len(header) + "|"]
     for change, curves in changes.items():
         for seed, curve in curves.items():

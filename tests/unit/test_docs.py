@@ -87,6 +87,9 @@ def test_the_page_about_speed_has_the_tables_of_its_results(monkeypatch: pytest.
     faster = importlib.import_module("faster")
     found = json.loads(faster.RESULTS.read_text("utf-8"))
     assert "\n".join(faster.table(found)) in faster.PAGE.read_text("utf-8")
+    quality = importlib.import_module("gradient_quality")
+    found = json.loads(quality.RESULT.read_text("utf-8"))
+    assert "\n".join(quality.table(found)) in faster.PAGE.read_text("utf-8")
 
 
 def test_the_example_of_the_readme_finds_the_optimum(capsys: pytest.CaptureFixture[str]) -> None:

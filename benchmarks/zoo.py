@@ -94,7 +94,15 @@ PLANS: dict[str, dict[str, Any]] = {
     },
     "Pusher-v5": {"env": "Pusher-v5", "max_speed": 0.02, "population": 100, "generations": 300},
     "HalfCheetah-v5": {"env": "HalfCheetah-v5", "max_speed": 0.07, "population": 60, "generations": 300},
-    "Walker2d-v5": {"env": "Walker2d-v5"},
+    "Walker2d-v5": {
+        "env": "Walker2d-v5",
+        "preset": "none",
+        "policy": "linear-bias",
+        "reward_offset": -1.0,
+        "max_speed": 0.01,
+        "population": 100,
+        "generations": 300,
+    },
     "Stool": {
         "env": "clipup.zoo.tasks.stool:Stool",
         "max_speed": 0.3,

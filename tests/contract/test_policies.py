@@ -304,7 +304,9 @@ DAMAGE: list[dict[str, object]] = [
     {"kind": "own", "name": 3}, {"kind": "own", "name": "os:system", "parameter_count": 1, "state_size": 0},
     {"kind": "own", "name": "mlp:3", "parameter_count": 1, "state_size": 0}, {"kind": "own", "name": "a\x1b[2Jb:C"},
     {"kind": "own", "name": "m:N" + "(" * 5000},
-    *({"inputs": places} for places in (3, "0-4", [], [-1, 0], [0, 0], [3, 2], [5], ["0"], [1.0], [True], {"0": 0})),
+    # As many as the weights have columns, so that nothing but the places themselves is wrong.
+    *({"inputs": places} for places in (3, "01234", [], [0, 1, 2, 3, 5], [-1, 0, 1, 2, 3], [0, 0, 1, 2, 3],
+                                        [4, 3, 2, 1, 0], [0, 1, 2, 3, 4.0], [False, 1, 2, 3, 4], {"0": 0})),
     *({"layers": [{"kind": "gru", "size": 6, "activation": "tanh", "norm": False, name: value}]}
       for name, value in (("kind", "cnn"), ("kind", ["gru"]), ("size", 0), ("size", 2**40), ("size", True),
                           ("activation", "sin"), ("activation", {}), ("norm", True))),

@@ -22,7 +22,10 @@ CART_POLE = [
     *("--target-score", "none"),
 ]
 HOPPER = ["train", "Hopper-v5", *SMALL, "--engine", "compiled", "--max-episode-steps", 60, "--population", 8]
-SCHEDULE = "population: piecewise 1, 2 at 20 generations; max_speed: cosine 1 to 0.2 over 30000 interactions"
+SCHEDULE = (
+    "population: piecewise 1, 2 at 20 generations; max_speed: cosine 1 to 0.2 over 30000 interactions; "
+    "radius: linear 1 to 0.5 over 40 generations"
+)
 GYMNASIUM = [
     *(
         "train",

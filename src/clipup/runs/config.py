@@ -190,7 +190,7 @@ class RunConfig:
             if getattr(self, name) != RunConfig.__dataclass_fields__[name].default:
                 raise InvalidArgument(f"{name} is not a setting of search={self.search!r}; leave it out")
         for name in parse_schedules(self.schedule) if self.schedule is not None else ():
-            if ("optimizer" if name == "max_speed" else name) in unused_settings(self.search):
+            if ("optimizer" if name in {"max_speed", "radius"} else name) in unused_settings(self.search):
                 raise InvalidArgument(f"schedule: {name} has no effect on search={self.search!r}; leave it out")
         if self.top is not None and self.top > self.population // 2:
             raise InvalidArgument(

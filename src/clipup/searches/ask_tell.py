@@ -16,10 +16,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from clipup.errors import Diverged, InvalidArgument, StateMismatch, WrongOrder
-from clipup.optimizers.protocol import Optimizer, State, StateValue, StepReport, Vector, norm, step_report
+from clipup.optimizers.protocol import (
+    Optimizer,
+    State,
+    StateValue,
+    StepReport,
+    Vector,
+    check_positive,
+    norm,
+    step_report,
+)
 from clipup.optimizers.registry import make_optimizer
 from clipup.searches import checks
-from clipup.searches.checks import state_array, state_number, state_whole
+from clipup.searches.checks import STDEV_FLOOR, state_array, state_number, state_whole
 from clipup.searches.gradient import GradientWork, Sums, add_blocks
 from clipup.searches.population import PopulationSize
 from clipup.searches.protocol import Batch, Figures, FloatArray, SearchSettings, SumBlocks
@@ -48,6 +57,7 @@ class GaussianState(SearchState):
     """The state of a search whose candidates are normal, with one standard deviation for each coordinate."""
 
     stdev: FloatArray
+    radius_scale: float = 1.0  # what a schedule has multiplied the standard deviations by
 
 
 def common_state(state: Mapping[str, StateValue], dimension: int) -> dict[str, Any]:
@@ -75,7 +85,10 @@ def gaussian_state(state: Mapping[str, StateValue], dimension: int) -> dict[str,
     stdev = state_array(state, "stdev", np.float32, dimension)
     if not (np.isfinite(stdev).all() and (stdev > 0).all()):
         raise StateMismatch("the saved center must be finite and the saved stdev positive and finite")
-    return {**common, "stdev": stdev}
+    scale = state_number(state, "radius_scale") if "radius_scale" in state else 1.0  # states before it had none
+    if not 0 < scale < np.inf:
+        raise StateMismatch(f"the state's 'radius_scale' must be positive and finite, got {scale!r}")
+    return {**common, "stdev": stdev, "radius_scale": scale}
 
 
 StateT = TypeVar("StateT", bound=SearchState)
@@ -184,12 +197,14 @@ class AskTell(ABC, Generic[StateT, BatchT]):
     def _commit(self, updated: StateT) -> None:
         self._state = updated
 
-    def adjust(self, settings: SearchSettings) -> None:
+    def adjust(self, settings: SearchSettings, radius_scale: float = 1.0) -> None:
         """Go on with another population and another optimizer, from the next generation on.
 
         Center, standard deviations and the optimizer's state stay as they are. In the middle of a generation it is
         refused: its candidates belong together.
         """
+        if radius_scale != 1:
+            raise InvalidArgument(f"a {self.kind!r} search finds its own radius; leave its schedule out")
         if self._state.asked or self._state.fitnesses.size:
             raise WrongOrder("adjust changes the next generation: call it before ask(), not in the middle of one")
         size = self._size.of(
@@ -402,9 +417,19 @@ class GaussianSearch(AskTell[GaussianStateT, GaussianBatch]):
         self._kept = [*kept, *self._buffers[number]]
         return population
 
-    def adjust(self, settings: SearchSettings) -> None:
-        """Go on with another population and another optimizer, from the next generation on."""
+    def adjust(self, settings: SearchSettings, radius_scale: float = 1.0) -> None:
+        """Go on with another population and another optimizer, from the next generation on.
+
+        `radius_scale` is a factor of the standard deviations. It is meant from the start of the search, not from the
+        last call: the same factor twice changes them once.
+        """
+        state, wider = self._state, check_positive("radius_scale", radius_scale) / self._state.radius_scale
+        stdev = state.stdev.astype(np.float64) * wider
+        checks.check_reach(state.center, stdev, state.generation)
         super().adjust(settings)
+        if wider != 1:
+            stdev = np.maximum(stdev, STDEV_FLOOR).astype(np.float32)
+            self._state = replace(state, stdev=stdev, radius_scale=float(radius_scale))
         self._buffers = []
 
     def _sums(self, weights: Weights, sum_blocks: SumBlocks | None) -> Sums:

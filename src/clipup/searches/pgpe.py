@@ -193,9 +193,9 @@ class PGPE(GaussianSearch[_State]):
             seed=settings.seed,
         )
 
-    def adjust(self, settings: SearchSettings) -> None:
+    def adjust(self, settings: SearchSettings, radius_scale: float = 1.0) -> None:
         """Go on with another population, optimizer and `stdev_learning_rate`, from the next generation on."""
-        super().adjust(settings)
+        super().adjust(settings, radius_scale)
         self._stdev_learning_rate = settings.stdev_learning_rate
 
     def _check_fitnesses(self, told: Vector) -> None:

@@ -203,8 +203,11 @@ class Search(Protocol):
 class Adjustable(Protocol):
     """A search whose settings can change between two generations, as a schedule asks for."""
 
-    def adjust(self, settings: SearchSettings) -> None:
-        """Go on with these settings. Center, standard deviations and velocity stay as they are."""
+    def adjust(self, settings: SearchSettings, radius_scale: float = 1.0) -> None:
+        """Go on with these settings. Center and velocity stay as they are.
+
+        The standard deviations become `radius_scale` times what they would be without a schedule.
+        """
         ...
 
 

@@ -15,7 +15,7 @@ from itertools import pairwise
 from clipup.errors import InvalidArgument
 from clipup.searches.protocol import SearchSettings
 
-SCHEDULED = ("max_speed", "step_ratio", "population", "stdev_learning_rate")
+SCHEDULED = ("max_speed", "step_ratio", "radius", "population", "stdev_learning_rate")
 """The settings that can have a schedule."""
 SHAPES = ("constant", "linear", "cosine", "piecewise")
 UNITS = ("generations", "interactions")
@@ -118,7 +118,8 @@ def scheduled(
 ) -> SearchSettings:
     """Return the settings of the generation that comes after so many generations and interactions.
 
-    The population stays even, at least 2, and at most `population_max`.
+    The population stays even, at least 2, and at most `population_max`. The radius is no setting of a generation, but
+    part of a search's state: its factor is for `Adjustable.adjust`.
     """
     factors = {name: schedule.factor(generations, interactions) for name, schedule in schedules.items()}
     population = 2 * max(1, round(settings.population * factors.get("population", 1.0) / 2))

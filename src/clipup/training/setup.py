@@ -47,7 +47,9 @@ def follow_schedule(search: Search, config: RunConfig, generation: int, interact
         return
     if not isinstance(search, Adjustable):
         raise InvalidArgument(f"search={config.search!r} takes no schedule; leave it out")
-    search.adjust(scheduled(search_settings(config), parse_schedules(config.schedule), generation, interactions))
+    schedules = parse_schedules(config.schedule)
+    radius_scale = schedules["radius"].factor(generation, interactions) if "radius" in schedules else 1.0
+    search.adjust(scheduled(search_settings(config), schedules, generation, interactions), radius_scale)
 
 
 def _terms(text: str | None) -> tuple[int, ...] | None:

@@ -271,6 +271,7 @@ def test_the_default_search_is_no_part_of_a_runs_identity():
         ({"search": "cma-es", "stdev_learning_rate": 0.2}, "stdev_learning_rate is not a setting of search='cma-es'"),
         ({"search": "ars", "fitness_shaping": "raw"}, "fitness_shaping is not a setting of search='ars'"),
         ({"search": "snes", "schedule": "max_speed: constant 2"}, "schedule: max_speed has no effect on search='snes'"),
+        ({"search": "snes", "schedule": "radius: constant 2"}, "schedule: radius has no effect on search='snes'"),
         ({"search": "ars", "schedule": "stdev_learning_rate: constant 2"}, "schedule: stdev_learning_rate has no"),
         ({"schedule": "fast"}, "schedule must name one of max_speed"),
         ({"stdev": 1.0, "radius": 1.0}, "stdev and radius mean the same thing"),

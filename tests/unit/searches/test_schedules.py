@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from clipup.errors import InvalidArgument, WrongOrder
+from clipup.errors import Diverged, InvalidArgument, StateMismatch, WrongOrder
 from clipup.searches import SEARCHES, SearchSettings, make_search
 from clipup.searches.schedules import Schedule, parse_schedules, scheduled
 
@@ -83,6 +83,56 @@ def test_a_search_goes_on_with_what_it_has_and_the_new_settings(kind):
     assert figures.population == 12
     if figures.max_speed is not None:
         assert figures.speed <= figures.max_speed == 0.01
+
+
+@pytest.mark.parametrize("kind", ["pgpe", "openai-es", "ars"])
+def test_a_radius_follows_its_schedule_and_a_loaded_search_knows_where_it_was(kind):
+    settings = replace(SETTINGS, stdev_learning_rate=0.0, radius=2.0)
+    search = make_search(kind, settings, 4)
+    radii = []
+    for scale in (1.0, 0.5, 0.5, 0.25, 2.0):
+        search.adjust(settings, radius_scale=scale)
+        search.tell(-np.square(search.ask() - 1).sum(axis=1))
+        radii.append(search.figures().stdev_norm)
+        loaded = make_search(kind, settings, 4)
+        loaded.load_state_dict(search.state_dict())
+        search = loaded
+    np.testing.assert_allclose(radii, [2.0, 1.0, 1.0, 0.5, 4.0], rtol=1e-6)
+
+
+def test_the_radius_that_a_search_has_learned_is_scaled_not_replaced():
+    one, other = make_search("pgpe", SETTINGS, 4), make_search("pgpe", SETTINGS, 4)
+    for _ in range(3):
+        fitnesses = -np.square(one.ask() - 1).sum(axis=1)
+        other.ask()
+        one.tell(fitnesses)
+        other.tell(fitnesses)
+    assert len(set(one.stdev)) > 1
+    other.adjust(SETTINGS, radius_scale=0.25)
+    assert np.array_equal(other.stdev, one.stdev / 4)
+
+
+def test_a_state_from_before_schedules_of_the_radius_can_be_loaded():
+    search = make_search("pgpe", SETTINGS, 4)
+    state = {key: value for key, value in search.state_dict().items() if key != "radius_scale"}
+    search.load_state_dict(state)
+    assert search.state_dict()["radius_scale"] == 1.0
+    for wrong in (0.0, -1.0, math.inf, math.nan, "1"):
+        with pytest.raises(StateMismatch, match="radius_scale"):
+            search.load_state_dict(state | {"radius_scale": wrong})
+
+
+def test_a_radius_that_no_candidate_can_have_is_refused():
+    search = make_search("pgpe", SETTINGS, 4)
+    before = search.state_dict()
+    for wrong, error in ((1e39, Diverged), (0.0, InvalidArgument), (math.nan, InvalidArgument)):
+        with pytest.raises(error):
+            search.adjust(SETTINGS, radius_scale=wrong)
+    assert all(np.array_equal(before[key], value) for key, value in search.state_dict().items())
+    search.adjust(SETTINGS, radius_scale=1e-300)
+    assert (search.stdev > 0).all()
+    with pytest.raises(InvalidArgument, match="finds its own radius"):
+        make_search("cma-es", SETTINGS, 4).adjust(SETTINGS, radius_scale=0.5)
 
 
 def test_the_same_settings_change_no_bit():

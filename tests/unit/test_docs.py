@@ -90,6 +90,10 @@ def test_the_page_about_speed_has_the_tables_of_its_results(monkeypatch: pytest.
     quality = importlib.import_module("gradient_quality")
     found = json.loads(quality.RESULT.read_text("utf-8"))
     assert "\n".join(quality.table(found)) in faster.PAGE.read_text("utf-8")
+    assert "\n".join(quality.repeated_table(found)) in faster.PAGE.read_text("utf-8")
+    inputs = importlib.import_module("humanoid_inputs")
+    found = json.loads(inputs.RESULT.read_text("utf-8"))
+    assert "\n".join(inputs.table(found)) in faster.PAGE.read_text("utf-8")
 
 
 def test_the_example_of_the_readme_finds_the_optimum(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
 import clipup
 from clipup.cli.main import main
+from clipup.engines import Task
+from clipup.evaluation.video import play
 from clipup.runs.records import read_records
 from clipup.zoo import Trained, catalog, trained_on
 
@@ -31,6 +34,21 @@ def test_a_policy_is_recorded(tmp_path: Path) -> None:
     video = tmp_path / "cart.gif"
     assert main(["zoo", "play", "CartPole-v1", "-o", str(video), "--max-seconds", "2", "--quiet"]) == 0
     assert video.read_bytes().startswith(b"GIF")
+
+
+def test_the_camera_follows_a_robot_unless_the_task_chose_another() -> None:
+    policy, name = clipup.load_policy(trained_on("HalfCheetah-v5").path), "HalfCheetah-v5"
+
+    def robot(options: dict[str, object]) -> tuple[int, int]:
+        """Return how many pixels have the robot's colour, at the start and after three seconds."""
+        frames = [step.frame.astype(int) for step in islice(play(policy, Task(name, options)).steps, 61)]
+        first, last = (int((frame[..., 0] - frame[..., 2] > 40).sum()) for frame in (frames[0], frames[-1]))
+        return first, last
+
+    first, last = robot({})
+    assert last > first / 2 > 100
+    first, last = robot({"camera_id": -1})  # a free camera stays where it is
+    assert last < first / 2
 
 
 def test_a_training_is_repeated_to_the_same_bits(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ def play(policy: Policy, task: Task, *, seed: int, episode: int) -> Episode:
         actions = actions_of(task, environment.action_space)
         check_sizes(policy.network, size, actions.size)
         check_observations(policy, layout)
+        _follow(environment, task)
     except BaseException:
         environment.close()
         raise
@@ -69,6 +70,21 @@ def _make_visible(task: Task, visible: Task) -> Any:
         if "render_mode" not in str(error):
             raise
         raise _invisible(task, "it does not take render_mode") from error
+
+
+def _follow(environment: Any, task: Task) -> None:
+    """Look through the camera that follows a MuJoCo robot, if its model has one and the task chose no other.
+
+    Gymnasium 1.4 leaves its camera where the episode starts (it is a free camera, which ignores `trackbodyid`), so that
+    whoever walks is soon out of the picture. Before, it took the camera of this name.
+    """
+    renderer = getattr(environment.unwrapped, "mujoco_renderer", None)
+    chosen = {"camera_id", "camera_name", "default_camera_config"} & task.env_options.keys()
+    if renderer is None or chosen or getattr(renderer, "camera_id", None) != -1:
+        return
+    import mujoco
+
+    renderer.camera_id = mujoco.mj_name2id(renderer.model, mujoco.mjtObj.mjOBJ_CAMERA, "track")  # -1 if there is none
 
 
 def _invisible(task: Task, reason: str) -> EnvironmentFault:

@@ -425,7 +425,7 @@ class GaussianSearch(AskTell[GaussianStateT, GaussianBatch]):
         """
         state, wider = self._state, check_positive("radius_scale", radius_scale) / self._state.radius_scale
         stdev = state.stdev.astype(np.float64) * wider
-        checks.check_reach(state.center, stdev, state.generation)
+        checks.check_reach(state.center.astype(np.float64), stdev, state.generation)
         super().adjust(settings)
         if wider != 1:
             stdev = np.maximum(stdev, STDEV_FLOOR).astype(np.float32)

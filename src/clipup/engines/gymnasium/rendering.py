@@ -82,9 +82,9 @@ def _follow(environment: Any, task: Task) -> None:
     chosen = {"camera_id", "camera_name", "default_camera_config"} & task.env_options.keys()
     if renderer is None or chosen or getattr(renderer, "camera_id", None) != -1:
         return
-    import mujoco
-
-    renderer.camera_id = mujoco.mj_name2id(renderer.model, mujoco.mjtObj.mjOBJ_CAMERA, "track")  # -1 if there is none
+    names = [renderer.model.camera(number).name for number in range(renderer.model.ncam)]
+    if "track" in names:
+        renderer.camera_id = names.index("track")
 
 
 def _invisible(task: Task, reason: str) -> EnvironmentFault:

@@ -598,8 +598,8 @@ def test_a_damaged_state_is_refused_and_nothing_changes(name):
             assert "\n" not in str(error)
             assert same(search.state_dict(), before)
         else:
-            # A number that may be negative is the only damage that can pass for a value.
-            assert damaged.get(key) == -7
+            # A number that may be negative can pass for a value. States of 0.1 have no radius_scale: there it was 1.
+            assert damaged.get(key) == -7 or (key == "radius_scale" and key not in damaged)
             search.load_state_dict(before)
 
 

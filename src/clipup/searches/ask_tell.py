@@ -204,7 +204,7 @@ class AskTell(ABC, Generic[StateT, BatchT]):
         refused: its candidates belong together.
         """
         if radius_scale != 1:
-            raise InvalidArgument(f"a {self.kind!r} search finds its own radius; leave its schedule out")
+            raise InvalidArgument(f"a {self.kind!r} search finds its own radius; leave radius out of the schedule")
         if self._state.asked or self._state.fitnesses.size:
             raise WrongOrder("adjust changes the next generation: call it before ask(), not in the middle of one")
         size = self._size.of(
@@ -423,7 +423,8 @@ class GaussianSearch(AskTell[GaussianStateT, GaussianBatch]):
         `radius_scale` is a factor of the standard deviations. It is meant from the start of the search, not from the
         last call: the same factor twice changes them once.
         """
-        state, wider = self._state, check_positive("radius_scale", radius_scale) / self._state.radius_scale
+        state = self._state
+        wider = check_positive("radius_scale", radius_scale) / state.radius_scale
         stdev = state.stdev.astype(np.float64) * wider
         checks.check_reach(state.center.astype(np.float64), stdev, state.generation)
         super().adjust(settings)

@@ -24,7 +24,8 @@ def test_every_entry_has_a_policy_for_its_task_and_every_policy_an_entry() -> No
 def test_every_entry_can_be_trained_again_as_it_was() -> None:
     for entry in catalog():
         settings = dict(entry.settings)
-        config, _ = resolve(settings, preset=settings.pop("preset", "auto"))
+        preset = settings.pop("preset", "auto")
+        config, _ = resolve(settings, preset=preset)
         assert config.seed == entry.settings["seed"]
         assert config.policy == read_policy(entry.path)[0].network.describe()
 

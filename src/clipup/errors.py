@@ -72,7 +72,7 @@ class UnknownEnvironment(InvalidArgument):
 
 
 class BrokenTask(InvalidArgument):
-    """A task of one's own was found and does not work, so no other engine is asked for it."""
+    """A task was found that does not work and that no other engine can run, so none is asked for it."""
 
 
 class NoProcesses(InvalidArgument):

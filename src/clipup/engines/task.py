@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeGuard, cast, get_args
 
+from clipup.engines.physics import TrainingPhysics
 from clipup.engines.wrappers import Wrapper
 from clipup.errors import InvalidArgument
 from clipup.importing import absolute
@@ -63,6 +64,8 @@ class Task:
         True stretches outputs in [-1, 1] over the bounds of the actions. False clips outputs to the bounds.
     wrappers
         What a Gymnasium environment is wrapped in, the innermost first.
+    physics
+        What training changes in the physics of a MuJoCo task, to make it cheaper. Evaluations never do.
     """
 
     env: str | Environment
@@ -76,6 +79,7 @@ class Task:
     episode_seeds: EpisodeSeeds = "independent"
     rescale_actions: bool = False
     wrappers: tuple[Wrapper, ...] = ()
+    physics: TrainingPhysics | None = None
 
     def __post_init__(self) -> None:
         if not (isinstance(self.env, str) and self.env.strip()) and not is_environment(self.env):
@@ -113,7 +117,7 @@ class Task:
         return replace(self, env=absolute(self.env)) if isinstance(self.env, str) else self
 
     def for_evaluation(self) -> Task:
-        """Return the task with the environment's own reward and length, and one episode per row.
+        """Return the task with the environment's own reward, length and physics, and one episode per row.
 
         Where the environment has no limit of its own, the one of training holds: an episode must end.
         """
@@ -125,6 +129,7 @@ class Task:
             fallback_steps=self.max_episode_steps or self.fallback_steps,
             episodes=1,
             episode_seeds="independent",
+            physics=None,
         )
 
 

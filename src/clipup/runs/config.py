@@ -18,6 +18,7 @@ from typing import TypedDict, TypeVar, Unpack
 import numpy as np
 
 from clipup.engines import registry
+from clipup.engines.physics import parse_physics
 from clipup.engines.protocol import DEFAULT_LANES
 from clipup.engines.task import EpisodeSeeds
 from clipup.engines.wrappers import parse_wrappers
@@ -85,6 +86,9 @@ class RunConfig:
         None, "task", "train on the sum of these terms of the reward only, like 1,2,3 (Bullet's tasks)"
     )
     max_episode_steps: int | None = _setting(None, "task", "cut training episodes after this many steps", at_least=1)
+    physics: str | None = _setting(
+        None, "task", "train on cheaper physics of MuJoCo, like 'integrator=Euler, iterations=10' (docs/faster.md)"
+    )
     episodes: int = _setting(1, "task", "training episodes per candidate", at_least=1, at_most=MANY)
     episode_seeds: str = _setting(
         EPISODE_SEEDS[0], "task", "which candidates start alike: none, the two of a pair, or all", EPISODE_SEEDS
@@ -177,6 +181,7 @@ class RunConfig:
         if not self.env:
             raise InvalidArgument("env must name an environment, such as LunarLanderContinuous-v3")
         parse_wrappers(self.wrapper)
+        parse_physics(self.physics)
         check_policy(self.policy)
         if self.population % 2:
             raise InvalidArgument(f"population must be even (candidates come in mirrored pairs), got {self.population}")

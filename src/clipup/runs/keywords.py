@@ -41,6 +41,7 @@ class RunSettings(RunChanges, total=False):
     reward_offset: float
     reward_terms: str | None
     max_episode_steps: int | None
+    physics: str | None
     episodes: int
     episode_seeds: str
     rescale_actions: bool

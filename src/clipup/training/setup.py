@@ -6,6 +6,7 @@ import dataclasses
 from typing import cast
 
 from clipup.engines import Task
+from clipup.engines.physics import parse_physics
 from clipup.engines.task import Environment, EpisodeSeeds
 from clipup.engines.wrappers import parse_wrappers
 from clipup.errors import InvalidArgument
@@ -28,6 +29,7 @@ def make_task(config: RunConfig, maker: Environment | str | None = None) -> Task
         episode_seeds=cast(EpisodeSeeds, config.episode_seeds),
         rescale_actions=config.rescale_actions,
         wrappers=parse_wrappers(config.wrapper),
+        physics=parse_physics(config.physics),
     )
 
 

@@ -10,7 +10,7 @@ from clipup.engines.compiled import NAME, named, rendering
 from clipup.engines.compiled.bare import BareKernel
 from clipup.engines.compiled.engine import CompiledEngine, describe
 from clipup.engines.compiled.mujoco_batch import QuietLog
-from clipup.engines.compiled.mujoco_world import library
+from clipup.engines.compiled.mujoco_world import library, with_physics
 from clipup.engines.compiled.simulators import actions_of
 from clipup.engines.compiled.task import ArrayTask, CompiledTask, MujocoTask
 from clipup.engines.compiled.tasks import BUILT_IN, classic
@@ -68,11 +68,12 @@ class CompiledEntry(EngineEntry):
             return InvalidArgument(text) if own is None else BrokenTask(f"{text}, and {task.label} is one of them")
         if task.reward_terms is not None:
             return InvalidArgument("the compiled engine does not tell the terms of a reward (reward_terms)")
-        if task.env_options:
+        if task.env_options or task.physics is not None:
             try:
                 _compiled(task)
             except ClipUpError as error:
-                return error if own is None else BrokenTask(str(error))
+                only_here = own is not None or task.physics is not None  # no other engine can run it
+                return BrokenTask(str(error)) if only_here else error
         return None
 
     def make(self, task: Task, *, lanes: int, threads: int | None, reason: str) -> CompiledEngine:
@@ -141,9 +142,15 @@ def _own(task: Task) -> CompiledTask | None:
 def _compiled(task: Task) -> CompiledTask:
     own = _own(task)
     if own is not None:
-        return named.with_options(own, task.env_options)
-    with _quiet(str(task.env)):
-        return built_in(str(task.env), task.env_options)
+        compiled = named.with_options(own, task.env_options)
+    else:
+        with _quiet(str(task.env)):
+            compiled = built_in(str(task.env), task.env_options)
+    if task.physics is None:
+        return compiled
+    if not isinstance(compiled, MujocoTask):
+        raise InvalidArgument(f"{task.label} has no physics of MuJoCo to change; leave physics out")
+    return with_physics(compiled, task.physics)
 
 
 def _needed(task: str | CompiledTask) -> dict[str, str]:

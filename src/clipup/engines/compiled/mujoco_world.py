@@ -6,6 +6,7 @@ import ctypes
 import importlib
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -19,6 +20,7 @@ from clipup.engines.compiled import fields, words
 from clipup.engines.compiled.episode import FRAME_SKIP, World
 from clipup.engines.compiled.mujoco_batch import QuietLog
 from clipup.engines.compiled.task import MujocoTask, Vector
+from clipup.engines.physics import TrainingPhysics
 from clipup.errors import ClipUpError, InvalidArgument, MissingDependency, one_line
 
 _log = logging.getLogger("clipup")
@@ -70,6 +72,27 @@ def load_model(task: MujocoTask) -> Any:
     for message in log.messages:
         _log.debug("%s: %s", task.name, message)
     return model
+
+
+def with_physics(task: MujocoTask, physics: TrainingPhysics) -> MujocoTask:
+    """Return the task with other physics. A step takes as many seconds as before."""
+    frame_skip = task.frame_skip
+    if physics.timestep is not None:
+        frame_skip = physics.time_steps(load_model(task).opt.timestep * task.frame_skip)
+
+    def changed() -> Any:
+        library, model = mujoco(), load_model(task)
+        if physics.integrator is not None:
+            model.opt.integrator = getattr(library.mjtIntegrator, f"mjINT_{physics.integrator.upper()}")
+        if physics.solver is not None:
+            model.opt.solver = getattr(library.mjtSolver, f"mjSOL_{physics.solver.upper()}")
+        if physics.iterations is not None:
+            model.opt.iterations = physics.iterations
+        if physics.timestep is not None:
+            model.opt.timestep = physics.timestep
+        return model
+
+    return replace(task, model=changed, frame_skip=frame_skip)
 
 
 def _load_model(task: MujocoTask, library: Any) -> Any:

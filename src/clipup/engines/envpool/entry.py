@@ -59,6 +59,8 @@ class EnvPoolEntry(EngineEntry):
             return InvalidArgument("EnvPool cannot wrap its environments")
         if task.reward_terms is not None:
             return InvalidArgument("EnvPool does not tell the terms of a reward (reward_terms)")
+        if task.physics is not None:
+            return InvalidArgument("EnvPool cannot change the physics of its environments (physics)")
         try:
             _check_options(task.env, task.env_options)
             layout = pool_layout(task)

@@ -51,6 +51,11 @@ class GymnasiumEntry(EngineEntry):
             return InvalidArgument(f"Gymnasium runs environments, and {task.label} is a task of the compiled engine")
         if not is_installed("gymnasium"):
             return MissingDependency.of("gymnasium", extra="train")
+        if task.physics is not None:
+            return InvalidArgument(
+                f"only MuJoCo tasks of the compiled engine can be trained on other physics, and {task.label} is none; "
+                "leave physics out"
+            )
         if isinstance(task.env, str) and _VERSIONED.fullmatch(task.env) and task.env not in self.ids():
             return UnknownEnvironment(f"Gymnasium has no {task.env!r}")  # told before processes are started
         return None

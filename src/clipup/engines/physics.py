@@ -1,0 +1,108 @@
+"""Cheaper physics to train on: MuJoCo's own options, as text like ``integrator=Euler, iterations=10``.
+
+An evaluation always runs the model as it is. So the score of a policy says what it does in the real task, whatever it
+was trained on (docs/faster.md).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+
+from clipup.errors import InvalidArgument
+from clipup.suggestions import did_you_mean
+
+INTEGRATORS = ("Euler", "RK4", "implicit", "implicitfast")
+SOLVERS = ("PGS", "CG", "Newton")
+_LONGEST = 1.0
+"""Longest time step, in seconds."""
+
+
+@dataclass(frozen=True)
+class TrainingPhysics:
+    """What training changes in a MuJoCo model. None leaves an option as it is.
+
+    Parameters
+    ----------
+    integrator
+        How motion follows from forces. ``"RK4"`` computes the forces four times in a time step, the others once.
+    solver, iterations
+        How contact forces are found, and in how many iterations at most.
+    timestep
+        Seconds of a time step. A step of the task takes as long as before: it has fewer or more time steps.
+    """
+
+    integrator: str | None = None
+    solver: str | None = None
+    iterations: int | None = None
+    timestep: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_word("integrator", self.integrator, INTEGRATORS)
+        _check_word("solver", self.solver, SOLVERS)
+        if self.iterations is not None and not 1 <= self.iterations <= 10_000:
+            raise InvalidArgument(f"physics: iterations must be from 1 to 10000, got {self.iterations}")
+        if self.timestep is not None and not 0 < self.timestep <= _LONGEST:
+            raise InvalidArgument(f"physics: timestep must be above 0 and at most {_LONGEST:g}, got {self.timestep:g}")
+
+    def __str__(self) -> str:
+        given = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        return ", ".join(f"{name}={value}" for name, value in given.items() if value is not None)
+
+    def time_steps(self, seconds: float) -> int:
+        """Return how many time steps make `seconds`; `InvalidArgument` unless that is a whole number."""
+        if self.timestep is None:
+            raise InvalidArgument("physics: there is no timestep")
+        count = round(seconds / self.timestep)
+        if count < 1 or not math.isclose(count * self.timestep, seconds, rel_tol=1e-6):
+            near = max(count, 1)
+            raise InvalidArgument(
+                f"physics: timestep must divide the {seconds:g} seconds of a step, like {seconds / near:.6g} "
+                f"({near} time steps), got {self.timestep:g}"
+            )
+        return count
+
+
+def parse_physics(text: str | None) -> TrainingPhysics | None:
+    """Return what `text` asks for; None where nothing is changed.
+
+    >>> parse_physics("integrator=Euler, iterations=10")
+    TrainingPhysics(integrator='Euler', solver=None, iterations=10, timestep=None)
+    """
+    if text is None:
+        return None
+    known = [entry.name for entry in fields(TrainingPhysics)]
+    given: dict[str, str] = {}
+    for part in text.split(","):
+        name, _, value = (side.strip() for side in part.partition("="))
+        if not value or name in given:
+            raise InvalidArgument(
+                "physics must be options of MuJoCo with commas, each once, like integrator=Euler, iterations=10, got "
+                f"{text!r:.200}"
+            )
+        if name not in known:
+            raise InvalidArgument(
+                f"physics has no option {name!r:.50}; there are {', '.join(known)}{did_you_mean(name, known)}"
+            )
+        given[name] = value
+    return TrainingPhysics(
+        integrator=given.get("integrator"),
+        solver=given.get("solver"),
+        iterations=int(_number("iterations", given["iterations"], int)) if "iterations" in given else None,
+        timestep=float(_number("timestep", given["timestep"], float)) if "timestep" in given else None,
+    )
+
+
+def _number(name: str, text: str, kind: type[int] | type[float]) -> int | float:
+    try:
+        return kind(text)
+    except ValueError:
+        words = "a whole number" if kind is int else "a number"
+        raise InvalidArgument(f"physics: {name} must be {words}, got {text!r:.50}") from None
+
+
+def _check_word(name: str, value: str | None, known: tuple[str, ...]) -> None:
+    if value is not None and value not in known:
+        raise InvalidArgument(
+            f"physics: {name} must be one of {', '.join(known)}, got {value!r:.50}{did_you_mean(value, known)}"
+        )

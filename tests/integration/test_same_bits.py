@@ -38,7 +38,9 @@ CASES: dict[str, list[str]] = {
         *("Hopper-v5", "--population", "8", "--population-max", "32", "--interactions", "400"),
         *("--reward-offset", "-1", "--episode-seeds", "pair"),
     ],
-    "compiled, contact forces": ["Humanoid-v4", "--population", "6", "--interactions", "none", "--policy", "mlp:5"],
+    "compiled, contact forces": [
+        *("Humanoid-v4", "--population", "6", "--interactions", "none", "--policy", "mlp:5", "--physics", "none")
+    ],
     "compiled, ray": [
         *("Swimmer-v5", "--population", "4", "--workers", "2", "--cluster", "ray", "--max-episode-steps", "40"),
     ],

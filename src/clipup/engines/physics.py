@@ -14,6 +14,8 @@ from clipup.suggestions import did_you_mean
 
 INTEGRATORS = ("Euler", "RK4", "implicit", "implicitfast")
 SOLVERS = ("PGS", "CG", "Newton")
+WITHOUT_PHYSICS = "the compiled engine can, on MuJoCo tasks; or train without it (--physics none)"
+"""How a refusal of an engine ends."""
 _LONGEST = 1.0
 """Longest time step, in seconds."""
 

@@ -80,9 +80,15 @@ def test_what_is_not_named_stays() -> None:
         ),
         (Task("Hopper-v5", physics=TrainingPhysics(timestep=0.5)), "like 0.008 (1 time steps)"),
         (Task("CartPole-v1", physics=TrainingPhysics("Euler")), "CartPole-v1 has no physics of MuJoCo to change"),
-        (Task("Hopper-v4", physics=TrainingPhysics("Euler"), engine="envpool"), "EnvPool cannot change the physics"),
-        (Task("Hopper-v4", physics=TrainingPhysics("Euler"), engine="gymnasium"), "the compiled engine"),
-        (Task("LunarLander-v3", physics=TrainingPhysics("Euler")), "LunarLander-v3 is none; leave physics out"),
+        (
+            Task("Hopper-v4", physics=TrainingPhysics("Euler"), engine="envpool"),
+            "EnvPool cannot train on other physics",
+        ),
+        (
+            Task("Hopper-v4", physics=TrainingPhysics("Euler"), engine="gymnasium"),
+            "the compiled engine can, on MuJoCo tasks; or train without it (--physics none)",
+        ),
+        (Task("LunarLander-v3", physics=TrainingPhysics("Euler")), "(--physics none)"),
     ],
 )
 def test_a_task_without_such_physics_is_refused(task: Task, words: str) -> None:

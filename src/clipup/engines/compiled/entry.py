@@ -149,7 +149,7 @@ def _compiled(task: Task) -> CompiledTask:
     if task.physics is None:
         return compiled
     if not isinstance(compiled, MujocoTask):
-        raise InvalidArgument(f"{task.label} has no physics of MuJoCo to change; leave physics out")
+        raise InvalidArgument(f"{task.label} has no physics of MuJoCo to change; train without it (--physics none)")
     return with_physics(compiled, task.physics)
 
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 from clipup.engines.envpool import NAME, rendering
 from clipup.engines.envpool.engine import EnvPoolEngine, describe
 from clipup.engines.envpool.pool import IMAGE_FAMILY, BarePool, pool_layout, registered
+from clipup.engines.physics import WITHOUT_PHYSICS
 from clipup.engines.protocol import EngineDescription, EngineEntry, is_installed, library_version
 from clipup.engines.rendering import Episode
 from clipup.engines.task import Task
@@ -60,7 +61,7 @@ class EnvPoolEntry(EngineEntry):
         if task.reward_terms is not None:
             return InvalidArgument("EnvPool does not tell the terms of a reward (reward_terms)")
         if task.physics is not None:
-            return InvalidArgument("EnvPool cannot change the physics of its environments (physics)")
+            return InvalidArgument(f"EnvPool cannot train on other physics than its own; {WITHOUT_PHYSICS}")
         try:
             _check_options(task.env, task.env_options)
             layout = pool_layout(task)

@@ -9,6 +9,7 @@ from typing import Any, cast
 from clipup.engines.gymnasium import NAME, rendering
 from clipup.engines.gymnasium.engine import GymnasiumEngine
 from clipup.engines.gymnasium.environment import BareEnvironment
+from clipup.engines.physics import WITHOUT_PHYSICS
 from clipup.engines.protocol import EngineEntry, is_installed, library_version
 from clipup.engines.rendering import Episode
 from clipup.engines.task import OwnTask, Task
@@ -52,10 +53,7 @@ class GymnasiumEntry(EngineEntry):
         if not is_installed("gymnasium"):
             return MissingDependency.of("gymnasium", extra="train")
         if task.physics is not None:
-            return InvalidArgument(
-                f"only MuJoCo tasks of the compiled engine can be trained on other physics, and {task.label} is none; "
-                "leave physics out"
-            )
+            return InvalidArgument(f"Gymnasium cannot train on other physics than its own; {WITHOUT_PHYSICS}")
         if isinstance(task.env, str) and _VERSIONED.fullmatch(task.env) and task.env not in self.ids():
             return UnknownEnvironment(f"Gymnasium has no {task.env!r}")  # told before processes are started
         return None

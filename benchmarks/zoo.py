@@ -115,14 +115,7 @@ PLANS: dict[str, dict[str, Any]] = {
         "max_speed": 0.3,
         "generations": 100,
     },
-    "Humanoid-v4": {  # the paper's small population; the run of results/unfinished
-        "env": "Humanoid-v4",
-        "engine": "envpool",
-        "population": 80,
-        "population_max": 400,
-        "interactions": 60_000,
-        "generations": 1000,
-    },
+    "Humanoid-v4": {"env": "Humanoid-v4", "evaluate_every": 10, "generations": 375, "seed": 501},
 }
 for _plan in PLANS.values():
     _plan.setdefault("seed", 1)

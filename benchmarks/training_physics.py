@@ -31,7 +31,7 @@ PAGE = ROOT / "docs" / "faster.md"
 MARK = "<!-- by benchmarks/training_physics.py --page -->"
 POLICIES = {
     "own": ROOT / "results/policies/small-population-seed-2.safetensors",
-    "preset": ROOT / "results/policies/humanoid-fast-seed-1.safetensors",
+    "preset": ROOT / "src/clipup/zoo/policies/Humanoid-v4.safetensors",
 }
 OWN = "the task's own: RK4, 50 iterations, 5 time steps"
 PRESET = str(preset_named("humanoid").values["physics"])

@@ -84,6 +84,8 @@ def headline(info: RunInfo) -> str:
     as_ever = info.engine_reason == registry.ASKED or info.engine_reason.endswith(registry.HONOURED)
     fell_back = config.engine == registry.AUTO and not as_ever
     engine = f"{info.engine} ({info.engine_reason})" if fell_back else info.engine
+    if config.physics is not None:
+        engine += f" (training physics: {config.physics})"
     return (
         f"{config.env}: {info.policy}, {info.parameter_count} parameters, max_speed {config.max_speed:g}, "
         f"seed {config.seed}, {engine}, {info.executor}{start}{place}"

@@ -15,7 +15,7 @@ from clipup.runs.rundir import Status
 from clipup.tracking import RunInfo, make_trackers
 from clipup.tracking.live import LiveDisplay, sparkline
 from clipup.tracking.protocol import measurements
-from clipup.tracking.terminal import PlainDisplay, WarningDisplay, count, duration, number, remaining
+from clipup.tracking.terminal import PlainDisplay, WarningDisplay, count, duration, headline, number, remaining
 
 
 def record(generation: int = 1, score: float | None = None) -> Record:
@@ -47,6 +47,14 @@ def test_plain_lines_show_every_evaluation_and_not_more_than_a_line_every_few_se
     for words in ("population 20", "score 7.00 ± 0.5", "speed 0.1/0.15", "stdev norm 2", "steps/s 12.3k", "time left"):
         assert words in lines[2]
     assert lines[-1] == "look"
+
+
+def test_the_first_line_says_if_training_has_other_physics():
+    cheap = RunConfig(env="Hopper-v5", physics="integrator=Euler", generations=1)
+    assert "compiled (training physics: integrator=Euler)" in headline(
+        RunInfo(cheap, None, 0, "linear", 3, "compiled", "asked for", "1 thread")
+    )
+    assert "physics" not in headline(info())
 
 
 def test_quiet_leaves_messages_only():

@@ -7,10 +7,14 @@ was trained on (docs/faster.md).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, fields
+from typing import TypeVar
 
 from clipup.errors import InvalidArgument
 from clipup.suggestions import did_you_mean
+
+T = TypeVar("T")
 
 INTEGRATORS = ("Euler", "RK4", "implicit", "implicitfast")
 SOLVERS = ("PGS", "CG", "Newton")
@@ -18,6 +22,8 @@ WITHOUT_PHYSICS = "the compiled engine can, on MuJoCo tasks; or train without it
 """How a refusal of an engine ends."""
 _LONGEST = 1.0
 """Longest time step, in seconds."""
+_MOST = 1000
+"""How many time steps a step of a task may have."""
 
 
 @dataclass(frozen=True)
@@ -51,17 +57,21 @@ class TrainingPhysics:
         given = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         return ", ".join(f"{name}={value}" for name, value in given.items() if value is not None)
 
-    def time_steps(self, seconds: float) -> int:
-        """Return how many time steps make `seconds`; `InvalidArgument` unless that is a whole number."""
+    def time_steps(self, own: int, seconds: float) -> int:
+        """Return how many time steps a step of the task has. It takes `seconds`, and had `own` time steps.
+
+        Raise `InvalidArgument` where that is no whole number, or so many that a step would take for ever.
+        """
         if self.timestep is None:
-            raise InvalidArgument("physics: there is no timestep")
-        count = round(seconds / self.timestep)
-        if count < 1 or not math.isclose(count * self.timestep, seconds, rel_tol=1e-6):
-            near = max(count, 1)
+            return own
+        count = max(1, round(seconds / self.timestep))
+        if not math.isclose(count * self.timestep, seconds, rel_tol=1e-6):
             raise InvalidArgument(
-                f"physics: timestep must divide the {seconds:g} seconds of a step, like {seconds / near:.6g} "
-                f"({near} time steps), got {self.timestep:g}"
+                f"physics: timestep must divide the {seconds:g} seconds of a step, like {seconds / count:.6g} "
+                f"({count} time steps), got {self.timestep:g}"
             )
+        if count > _MOST:
+            raise InvalidArgument(f"physics: timestep must be at least {seconds / _MOST:.6g}, got {self.timestep:g}")
         return count
 
 
@@ -90,17 +100,16 @@ def parse_physics(text: str | None) -> TrainingPhysics | None:
     return TrainingPhysics(
         integrator=given.get("integrator"),
         solver=given.get("solver"),
-        iterations=int(_number("iterations", given["iterations"], int)) if "iterations" in given else None,
-        timestep=float(_number("timestep", given["timestep"], float)) if "timestep" in given else None,
+        iterations=_number("iterations", given.get("iterations"), int, "a whole number"),
+        timestep=_number("timestep", given.get("timestep"), float, "a number"),
     )
 
 
-def _number(name: str, text: str, kind: type[int] | type[float]) -> int | float:
+def _number(name: str, text: str | None, kind: Callable[[str], T], expected: str) -> T | None:
     try:
-        return kind(text)
+        return None if text is None else kind(text)
     except ValueError:
-        words = "a whole number" if kind is int else "a number"
-        raise InvalidArgument(f"physics: {name} must be {words}, got {text!r:.50}") from None
+        raise InvalidArgument(f"physics: {name} must be {expected}, got {text!r:.50}") from None
 
 
 def _check_word(name: str, value: str | None, known: tuple[str, ...]) -> None:

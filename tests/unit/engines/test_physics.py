@@ -79,6 +79,7 @@ def test_what_is_not_named_stays() -> None:
             "divide the 0.008 seconds of a step, like 0.00266",
         ),
         (Task("Hopper-v5", physics=TrainingPhysics(timestep=0.5)), "like 0.008 (1 time steps)"),
+        (Task("Hopper-v5", physics=TrainingPhysics(timestep=1e-9)), "at least 8e-06, got 1e-09"),
         (Task("CartPole-v1", physics=TrainingPhysics("Euler")), "CartPole-v1 has no physics of MuJoCo to change"),
         (
             Task("Hopper-v4", physics=TrainingPhysics("Euler"), engine="envpool"),

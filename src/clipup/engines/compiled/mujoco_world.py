@@ -76,9 +76,7 @@ def load_model(task: MujocoTask) -> Any:
 
 def with_physics(task: MujocoTask, physics: TrainingPhysics) -> MujocoTask:
     """Return the task with other physics. A step takes as many seconds as before."""
-    frame_skip = task.frame_skip
-    if physics.timestep is not None:
-        frame_skip = physics.time_steps(load_model(task).opt.timestep * task.frame_skip)
+    frame_skip = physics.time_steps(task.frame_skip, load_model(task).opt.timestep * task.frame_skip)
 
     def changed() -> Any:
         library, model = mujoco(), load_model(task)

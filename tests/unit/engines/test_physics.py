@@ -1,5 +1,7 @@
 """Cheaper physics to train on: what is read, what is refused, and that evaluations never see it."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -13,7 +15,6 @@ from clipup.engines.physics import TrainingPhysics, parse_physics
 from clipup.errors import InvalidArgument
 from clipup.policies import Network
 from clipup.runs.config import RunConfig
-from clipup.runs.keywords import RunSettings
 
 CHEAP = "integrator=Euler, iterations=10, timestep=0.004"
 
@@ -116,7 +117,7 @@ def test_training_runs_on_the_changed_physics_and_evaluation_on_the_own() -> Non
 
 
 def test_a_run_is_trained_on_it_and_says_so() -> None:
-    small: RunSettings = {"population": 4, "generations": 1, "evaluation_episodes": 2, "workers": 1, "seed": 3}
+    small: dict[str, Any] = {"population": 4, "generations": 1, "evaluation_episodes": 2, "workers": 1, "seed": 3}
     cheap, own = clipup.train("Hopper-v5", physics=CHEAP, **small), clipup.train("Hopper-v5", **small)
     assert cheap.config.physics == CHEAP and own.config.physics is None
     assert cheap.records[0].fitness_mean != own.records[0].fitness_mean

@@ -82,6 +82,15 @@ def test_the_score_of_the_humanoid_is_that_of_its_evaluation() -> None:
     assert shown in " ".join((ROOT / "README.md").read_text("utf-8").split())
 
 
+def test_the_page_about_speed_has_the_scores_of_its_evaluations() -> None:
+    page = (ROOT / "docs/faster.md").read_text("utf-8")
+    for seed in ("", "-seed-1", "-seed-2"):
+        name = f"humanoid-v4-cheaper-physics{seed}.json"
+        found = json.loads((ROOT / "results/evaluations" / name).read_text())
+        shown = f"{found['mean']:.0f} ± {found['standard_error']:.0f}"
+        assert f"{shown} ([evaluation](../results/evaluations/{name}))" in page
+
+
 def test_the_page_about_speed_has_the_tables_of_its_results(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     faster = importlib.import_module("faster")

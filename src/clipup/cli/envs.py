@@ -97,7 +97,8 @@ class _Progress:
         """Count one more."""
         if time.monotonic() >= self._next:
             self._shown, self._next = True, time.monotonic() + 0.2
-            sys.stderr.write(f"\r\x1b[Klooked at {self._done} of {self._total} environments")
+            # The cursor goes back: a message of the compiler then takes this line and does not go on in it.
+            sys.stderr.write(f"\r\x1b[Klooked at {self._done} of {self._total} environments\r")
             sys.stderr.flush()
         self._done += 1
 

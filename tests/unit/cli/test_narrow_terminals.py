@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import re
 import struct
 import subprocess
 import sys
@@ -23,7 +24,7 @@ SOURCE = str(Path(__file__).parents[3] / "src")
 
 
 def at_terminal(columns: int, *words: str, cwd: Path) -> list[str]:
-    """What a command prints at a terminal of that width, line by line as the program wrote them."""
+    """What a command leaves at a terminal of that width, line by line. What it wrote over (progress) is gone."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     environment = {**os.environ, "PYTHONPATH": SOURCE, "TERM": "xterm"}
@@ -42,7 +43,8 @@ def at_terminal(columns: int, *words: str, cwd: Path) -> list[str]:
         data += piece
     process.wait()
     os.close(ours)
-    return data.decode().replace("\r", "").splitlines()
+    text = re.sub(r"[^\r\n]*\r(?!\n)(\x1b\[K)?", "", data.decode().replace("\r\r", "\r"))
+    return text.replace("\r", "").splitlines()
 
 
 def make_runs(root: Path) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import ctypes
-from typing import Any
+import threading
+from typing import Any, ClassVar
 
 from clipup.errors import InvalidArgument
 
@@ -72,7 +73,8 @@ class MujocoBatch:
 
     def apply(self, function: int, argument: int) -> dict[int, str]:
         """Call the C function at an address for every slot, on all threads; return MuJoCo's errors by slot."""
-        failed = self._library.mjb_apply(self._batch, None, self.slots, _FUNCTION(function), argument, 0)
+        with Untimed(self._library):
+            failed = self._library.mjb_apply(self._batch, None, self.slots, _FUNCTION(function), argument, 0)
         if not failed:
             return {}
         status = self._library.mjb_status(self._batch)
@@ -87,6 +89,34 @@ class MujocoBatch:
         batch, self._batch = self._batch, None
         if batch:
             self._library.mjb_deleteBatch(batch)
+
+
+class Untimed:
+    """While entered, MuJoCo does not time its own functions.
+
+    Its Python package gives it a clock, which fills ``MjData.timer``. Nothing reads that here, and a step of physics
+    asks for the time some twenty times: 5 % of a step of the Humanoid, a fifth of one of Hopper
+    (``benchmarks/untimed_physics.py``). Results do not depend on it.
+    """
+
+    _lock: ClassVar = threading.Lock()
+    _entered: ClassVar[int] = 0
+    _clock: ClassVar[int | None] = None
+
+    def __init__(self, library: Any) -> None:
+        self._callback = ctypes.c_void_p.in_dll(library, "mjcb_time")
+
+    def __enter__(self) -> None:
+        with Untimed._lock:
+            if Untimed._entered == 0:
+                Untimed._clock, self._callback.value = self._callback.value, None
+            Untimed._entered += 1
+
+    def __exit__(self, *_: object) -> None:
+        with Untimed._lock:
+            Untimed._entered -= 1
+            if Untimed._entered == 0:
+                self._callback.value = Untimed._clock
 
 
 class QuietLog:

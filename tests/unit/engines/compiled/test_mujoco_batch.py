@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 from collections.abc import Iterator
-from typing import Any
 
-import mujoco
 import numpy as np
 import pytest
 
 from clipup.engines.compiled.mujoco_batch import Untimed
-from clipup.engines.compiled.mujoco_world import library
+from clipup.engines.compiled.mujoco_world import library, mujoco
 from clipup.engines.rollout import Rollout
 from clipup.engines.task import Task
 from clipup.policies.feedforward import Network
@@ -20,28 +19,28 @@ from tests.unit.engines.compiled.test_engine import engine_of
 
 def timed_step() -> float:
     """Return how long a step of physics says that it took."""
-    model: Any = mujoco.MjModel.from_xml_string(
+    model = mujoco().MjModel.from_xml_string(
         "<mujoco><worldbody><body><freejoint/><geom size='1'/></body></worldbody></mujoco>"
     )
-    data: Any = mujoco.MjData(model)
-    mujoco.mj_step(model, data)
-    return float(data.timer[int(mujoco.mjtTimer.mjTIMER_STEP)].duration)
+    data = mujoco().MjData(model)
+    mujoco().mj_step(model, data)
+    return float(data.timer[int(mujoco().mjtTimer.mjTIMER_STEP)].duration)
 
 
 @pytest.fixture
 def clock() -> Iterator[list[int]]:
     """Give MuJoCo a clock that counts how often it is asked."""
     asked, numbers = [0], itertools.count()
-    address = Untimed(library())._callback
+    address = ctypes.c_void_p.in_dll(library(), "mjcb_time")
     before = address.value
 
     def now() -> float:
         asked[0] += 1
         return float(next(numbers))
 
-    mujoco.set_mjcb_time(now)
+    mujoco().set_mjcb_time(now)
     yield asked
-    mujoco.set_mjcb_time(None)
+    mujoco().set_mjcb_time(None)
     address.value = before
 
 

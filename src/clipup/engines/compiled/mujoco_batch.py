@@ -95,8 +95,8 @@ class Untimed:
     """While entered, MuJoCo does not time its own functions.
 
     Its Python package gives it a clock, which fills ``MjData.timer``. Nothing reads that here, and a step of physics
-    asks for the time some twenty times: 5 % of a step of the Humanoid, a fifth of one of Hopper
-    (``benchmarks/untimed_physics.py``). Results do not depend on it.
+    asks for the time some twenty times: 4 % of a step of the Humanoid, 15 % of one of Swimmer
+    (``benchmarks/physics_overhead.py``). Results do not depend on it.
     """
 
     _lock: ClassVar = threading.Lock()

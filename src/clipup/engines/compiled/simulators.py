@@ -57,7 +57,7 @@ class MujocoSimulators:
     def __init__(self, task: MujocoTask, threads: int, *, plain: bool, make: CandidateMaker = make_candidate) -> None:
         self._task = task
         self._threads = threads
-        self._model = model = mujoco_world.load_model(task)
+        self._model = model = mujoco_world.without_islands(mujoco_world.load_model(task))
         self._library = mujoco_world.library()
         self._plain = plain
         if not plain:

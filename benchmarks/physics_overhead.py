@@ -1,9 +1,10 @@
-"""What MuJoCo's own timing costs: the same candidates with the clock of its Python package and without, by turns.
+"""What is left out of MuJoCo's steps, and what it would cost: its timing of itself, and the search for islands.
 
-    python benchmarks/untimed_physics.py [--rounds N]
+    python benchmarks/physics_overhead.py [--rounds N]
 
-Random linear policies, whole evaluations of the compiled engine on one thread, in processor seconds, so that a busy
-machine disturbs little. The results of both must be equal. Writes benchmarks/results/untimed_physics.json.
+The same candidates run on the engine as it is, with MuJoCo's clock, and with islands, by turns. Random linear policies,
+whole evaluations of the compiled engine on one thread, in processor seconds, so that a busy machine disturbs little.
+All results must be equal. Writes benchmarks/results/physics_overhead.json.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from typing import Any
 import numpy as np
 
 from clipup.engines import Engine, Rollout, Task, make_engine
-from clipup.engines.compiled import mujoco_batch
+from clipup.engines.compiled import mujoco_batch, mujoco_world
 from clipup.engines.physics import parse_physics
 from clipup.policies import Network
 from clipup.runs.presets import preset_named
 
-RESULT = Path(__file__).parent / "results" / "untimed_physics.json"
+RESULT = Path(__file__).parent / "results" / "physics_overhead.json"
 PRESET = "Humanoid-v4, physics of its preset"
 TASKS: dict[str, tuple[Task, int]] = {
     "Humanoid-v4": (Task("Humanoid-v4", engine="compiled"), 8),
@@ -54,30 +55,44 @@ def evaluated(engine: Engine, candidates: int) -> tuple[float, list[float]]:
     return time.process_time() - began, found.fitness.tolist()
 
 
+def summary(ratios: list[float]) -> dict[str, Any]:
+    """Return how many times the steps it brings to leave something out: the median and the middle half."""
+    low, median, high = statistics.quantiles(ratios, n=4)
+    return {"speed_ratio": round(median, 3), "middle_half": [round(low, 3), round(high, 3)]}
+
+
 def main() -> None:
     """Measure, print, store."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=30)
     arguments = parser.parse_args()
     untimed: Any = mujoco_batch.Untimed
+    without_islands: Any = mujoco_world.without_islands
     rows: dict[str, Any] = {}
     for name, (task, candidates) in TASKS.items():
         engine = make_engine(task, threads=1)
-        evaluated(engine, candidates)
-        ratios: list[float] = []
-        for _ in range(arguments.rounds):
+        mujoco_world.without_islands = lambda model: model
+        with_islands = make_engine(task, threads=1)
+        mujoco_world.without_islands = without_islands
+        ratios: dict[str, list[float]] = {"clock": [], "islands": [], "both": []}
+        for i in range(arguments.rounds + 1):
+            lean, expected = evaluated(engine, candidates)
+            islands, found = evaluated(with_islands, candidates)
             mujoco_batch.Untimed = nullcontext  # type: ignore[misc,assignment]
-            with_clock, expected = evaluated(engine, candidates)
+            clock, also_found = evaluated(engine, candidates)
+            both, _ = evaluated(with_islands, candidates)
             mujoco_batch.Untimed = untimed
-            without, found = evaluated(engine, candidates)
-            assert found == expected
-            ratios.append(with_clock / without)
-        low, median, high = statistics.quantiles(ratios, n=4)
-        rows[name] = {"speed_ratio": round(median, 3), "middle_half": [round(low, 3), round(high, 3)]}
-        print(f"{name}: {median:.2f} times the steps ({low:.2f} to {high:.2f})", flush=True)
+            assert found == also_found == expected
+            if i > 0:  # the first turn warms the caches
+                ratios["clock"].append(clock / lean)
+                ratios["islands"].append(islands / lean)
+                ratios["both"].append(both / lean)
+        rows[name] = {what: summary(found) for what, found in ratios.items()}
+        print(name, rows[name], flush=True)
         engine.close()
+        with_islands.close()
     result = {
-        "command": "python benchmarks/untimed_physics.py",
+        "command": "python benchmarks/physics_overhead.py",
         "rounds": arguments.rounds,
         "tasks": rows,
         "versions": {name: version(name) for name in ("clipup", "mujoco", "numba", "numpy")},

@@ -116,6 +116,7 @@ PLANS: dict[str, dict[str, Any]] = {
         "generations": 100,
     },
     "Humanoid-v4": {"env": "Humanoid-v4", "evaluate_every": 10, "generations": 375, "seed": 501},
+    "CheetahRun-v1": {"env": "CheetahRun-v1", "max_speed": 0.376, "population": 40, "generations": 300},
 }
 for _plan in PLANS.values():
     _plan.setdefault("seed", 1)

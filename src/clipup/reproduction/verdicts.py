@@ -159,10 +159,6 @@ def _similar(claim: Claim, scores: Mapping[str, float]) -> bool:
     return abs(first - second) <= max(abs(first), abs(second)) * CLOSE_PERCENT / 100.0
 
 
-def _better(claim: Claim, scores: Mapping[str, float]) -> bool:
-    return scores[claim.groups[0]] > scores[claim.groups[1]]
-
-
 def _above(claim: Claim, runs: RunsOfSeed) -> bool | None:
     """The final score, or two evaluations in a row at the end of an unfinished run, reach the threshold."""
     (run,) = runs.values()
@@ -184,6 +180,14 @@ def _earlier(claim: Claim, runs: RunsOfSeed) -> bool | None:
     if other is not None and (sooner.complete or sooner.interactions >= other):
         return False
     return False if sooner.complete and later.complete else None
+
+
+def _better(claim: Claim, runs: RunsOfSeed) -> bool | None:
+    """The higher final score; where a run was stopped and the claim has a threshold, the sooner one to reach it."""
+    first, second = (runs[name] for name in claim.groups)
+    if first.complete and second.complete and first.score is not None and second.score is not None:
+        return first.score > second.score
+    return _earlier(claim, runs) if "threshold" in claim.arguments else None
 
 
 def _reaches(claim: Claim, runs: RunsOfSeed) -> bool | None:
@@ -208,7 +212,7 @@ _SINGLE_RULES: Mapping[str, tuple[SingleRule, str]] = {
     "drop": (_final(_drops), "{needs} runs per group with a mean of {percent:g} % or more of the reference"),
     "most-even": (_final(_most_even), "{needs} runs per group where this fails in 95 % of the resamples"),
     "similar": (_final(_similar), f"{{needs}} runs per group with means clearly more than {CLOSE_PERCENT:g} % apart"),
-    "better": (_final(_better), "{needs} runs per group without a clear lead of the first"),
+    "better": (_better, "{needs} runs per group without a clear lead of the first"),
     "above": (_above, "{needs} finished runs with a mean of {threshold:g} or less"),
     "share-above": (_above, "one run below {threshold:g} among {needs} finished ones"),
     "earlier": (_earlier, "{needs} runs per group where the first is not earlier in 95 % of the resamples"),

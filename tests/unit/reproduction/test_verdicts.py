@@ -314,6 +314,23 @@ def test_groups_are_compared_seed_by_seed(make_results: MakeResults) -> None:
     assert alone.verdict == "not enough runs"
 
 
+def test_of_two_runs_that_were_stopped_the_better_one_solved_the_task_sooner(make_results: MakeResults) -> None:
+    def stopped(interactions: int, *, solved: bool) -> RunResult:
+        scores = (900.0, 6100.0 if solved else 950.0)
+        places = (interactions // 2, interactions)
+        return run_result(
+            1, scores[-1], complete=False, scores=scores, score_interactions=places, interactions=interactions
+        )
+
+    def verdict(clipup: RunResult, noclip: RunResult) -> str:
+        groups = {"clipup-small": [clipup], "noclip-small": [noclip]}
+        return find(make_results("small-population", groups), "better than NoClip").verdict
+
+    assert verdict(stopped(3000, solved=True), stopped(4000, solved=False)) == "supported"
+    assert verdict(stopped(3000, solved=True), stopped(2000, solved=False)) == "not enough runs"
+    assert verdict(stopped(3000, solved=True), stopped(2000, solved=True)) == "doubted"
+
+
 @pytest.mark.parametrize(
     ("clipup", "adam", "verdict"),
     [

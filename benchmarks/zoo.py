@@ -37,6 +37,8 @@ PUBLISHED: dict[str, dict[str, str]] = {
     "Ant-v5": {"ARS": "2334 (v3, 75 M)", "PPO": "2515* (10 M)", "SAC": "4844* (2 M)"},
     "BipedalWalker-v3": {"PPO": "213.3 (5 M)", "SAC": "297.7 (0.5 M)"},
     "CartPole-v1": {"ARS": "500 (0.05 M)", "PPO": "500 (0.1 M)"},
+    "CartpoleSwingup-v1": {"PPO": "729.1* (Playground, 100 M)"},
+    "CheetahRun-v1": {"PPO": "883.4* (Playground, 100 M)"},
     "HalfCheetah-v5": {"ARS": "4815 (v3, 12 M)", "PPO": "5819 (v3, 1 M)", "SAC": "9535 (v3, 1 M)"},
     "Hopper-v5": {"ARS": "3344 (v3, 7 M)", "PPO": "2410 (v3, 1 M)", "SAC": "2326 (v3, 1 M)"},
     "Humanoid-v4": {"SAC": "6232 (v3, 2 M)"},
@@ -55,7 +57,8 @@ PUBLISHED: dict[str, dict[str, str]] = {
 
 From benchmark.md of github.com/DLR-RM/rl-baselines3-zoo, commit 0088472b8cb6: one trained agent for each method and
 task, older versions of MuJoCo's tasks. With *: from docs/BENCHMARKS.md of github.com/kengz/SLM-Lab, commit
-faf3d9097d9d: the moving average of training returns at the end, over four runs.
+faf3d9097d9d: the moving average of training returns at the end, over four runs. Those of dm_control's tasks are on
+MuJoCo Playground's copies of them, from the page "MuJoCo Playground Benchmark" of SLM Lab 5.3 (runs of March 2026).
 """
 PLANS: dict[str, dict[str, Any]] = {
     "Acrobot-v1": {"env": "Acrobot-v1", "policy": "linear", "population": 40, "generations": 100},
@@ -116,6 +119,13 @@ PLANS: dict[str, dict[str, Any]] = {
         "generations": 100,
     },
     "Humanoid-v4": {"env": "Humanoid-v4", "evaluate_every": 10, "generations": 375, "seed": 501},
+    "HumanoidStandup-v5": {
+        "env": "HumanoidStandup-v5",
+        "physics": "integrator=Euler, iterations=10, timestep=0.00375",
+        "max_speed": 0.0965,
+        "population": 40,
+        "generations": 150,
+    },
     "CheetahRun-v1": {"env": "CheetahRun-v1", "max_speed": 0.376, "population": 40, "generations": 300},
 }
 for _plan in PLANS.values():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from itertools import islice
 from pathlib import Path
 
@@ -49,6 +51,20 @@ def test_the_camera_follows_a_robot_unless_the_task_chose_another() -> None:
     assert last > first / 2 > 100
     first, last = robot({"camera_id": -1})  # a free camera stays where it is
     assert last < first / 2
+
+
+def test_the_camera_follows_a_robot_of_dm_control(tmp_path: Path) -> None:
+    imageio = pytest.importorskip("imageio.v3", reason="videos need imageio (in the video extra)")
+    video = tmp_path / "cheetah.gif"
+    # Another process: EnvPool draws only where it is imported after OpenGL.
+    words = ["zoo", "play", "CheetahRun-v1", "-o", str(video), "--max-seconds", "3", "--quiet"]
+    played = subprocess.run([sys.executable, "-m", "clipup", *words], capture_output=True, text=True, check=False)
+    if "OpenGL" in played.stderr:
+        pytest.skip("no OpenGL here")
+    assert played.returncode == 0, played.stderr
+    frames = imageio.imread(video).astype(int)
+    first, last = (int((frame[..., 0] - frame[..., 2] > 40).sum()) for frame in (frames[0], frames[-1]))
+    assert last > first / 2 > 100
 
 
 def test_a_training_is_repeated_to_the_same_bits(tmp_path: Path) -> None:

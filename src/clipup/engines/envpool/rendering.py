@@ -26,6 +26,8 @@ from clipup.engines.task import Task
 from clipup.policies import Policy
 
 PROBE_SECONDS = 60.0
+DM_CONTROL = "envpool.mujoco.dmc"
+"""EnvPool's family of dm_control's tasks."""
 
 _PROBE = """
 import sys
@@ -55,8 +57,7 @@ def load_opengl() -> bool:
 
 def can_draw(task: Task) -> bool:
     """Return whether a picture of `task` can be drawn: only MuJoCo needs OpenGL, the other simulators paint."""
-    family = registered()[str(task.env)][0]
-    if "mujoco" not in family and "dmc" not in family:
+    if "mujoco" not in registered()[str(task.env)][0]:
         return True
     return load_opengl() and draws_elsewhere(str(task.env))
 
@@ -93,20 +94,23 @@ def play(policy: Policy, task: Task, *, seed: int, episode: int) -> Episode:
         **task.env_options,
     )
 
+    # dm_control's own pictures are those of a model's first camera, which follows a robot. EnvPool's stay at the start.
+    camera = 0 if registered()[str(task.env)][0] == DM_CONTROL else None
+
     def steps() -> Iterator[Step]:
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", message=".*Box (low|high|bound)'s precision.*")
                 observation, _ = environment.reset()
             policy.reset()
-            yield Step(as_frame(environment.render()[0]), 0.0)
+            yield Step(as_frame(environment.render(camera_id=camera)[0]), 0.0)
             for _ in range(layout.step_limit):
                 parts = layout.observations
                 action = policy(
                     np.asarray(observation).reshape(1, -1) if parts is None else parts.flatten_batch(observation)
                 )
                 observation, reward, terminated, truncated, _ = environment.step(action)
-                yield Step(as_frame(environment.render()[0]), float(reward[0]))
+                yield Step(as_frame(environment.render(camera_id=camera)[0]), float(reward[0]))
                 if terminated[0] or truncated[0]:
                     return
         finally:

@@ -35,9 +35,9 @@ CATALOG = FOLDER / "catalog.json"
 PUBLISHED: dict[str, dict[str, str]] = {
     "Acrobot-v1": {"ARS": "-82.9 (0.5 M)", "PPO": "-73.5 (1 M)"},
     "Ant-v5": {"ARS": "2334 (v3, 75 M)", "PPO": "2515* (10 M)", "SAC": "4844* (2 M)"},
+    "BallInCupCatch-v1": {"PPO": "942.4* (Playground, 100 M)"},
     "BipedalWalker-v3": {"PPO": "213.3 (5 M)", "SAC": "297.7 (0.5 M)"},
     "CartPole-v1": {"ARS": "500 (0.05 M)", "PPO": "500 (0.1 M)"},
-    "CartpoleSwingup-v1": {"PPO": "729.1* (Playground, 100 M)"},
     "CheetahRun-v1": {"PPO": "883.4* (Playground, 100 M)"},
     "HalfCheetah-v5": {"ARS": "4815 (v3, 12 M)", "PPO": "5819 (v3, 1 M)", "SAC": "9535 (v3, 1 M)"},
     "Hopper-v5": {"ARS": "3344 (v3, 7 M)", "PPO": "2410 (v3, 1 M)", "SAC": "2326 (v3, 1 M)"},
@@ -126,6 +126,7 @@ PLANS: dict[str, dict[str, Any]] = {
         "population": 40,
         "generations": 150,
     },
+    "BallInCupCatch-v1": {"env": "BallInCupCatch-v1", "max_speed": 0.1, "population": 40, "generations": 100},
     "CheetahRun-v1": {"env": "CheetahRun-v1", "max_speed": 0.376, "population": 40, "generations": 300},
 }
 for _plan in PLANS.values():

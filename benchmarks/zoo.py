@@ -126,7 +126,7 @@ PLANS: dict[str, dict[str, Any]] = {
         "population": 40,
         "generations": 150,
     },
-    "BallInCupCatch-v1": {"env": "BallInCupCatch-v1", "max_speed": 0.1, "population": 40, "generations": 100},
+    "BallInCupCatch-v1": {"env": "BallInCupCatch-v1", "max_speed": 0.1, "population": 40, "generations": 160},
     "CheetahRun-v1": {"env": "CheetahRun-v1", "max_speed": 0.376, "population": 40, "generations": 300},
 }
 for _plan in PLANS.values():

@@ -79,7 +79,7 @@ def without_islands(model: Any) -> Any:
     """Return a copy of a model that does not look for islands of constraints, if its robot is one kinematic tree.
 
     Such a robot has one island at most, so results keep their bits (``tests/unit/engines/compiled/test_islands.py``),
-    and a step takes up to 9 % less time (``benchmarks/physics_overhead.py``). With several trees, they would not.
+    and a step takes up to 9 % less time (``benchmarks/physics_overhead.py``). With several trees, bits would change.
     """
     model = copy.copy(model)
     if model.ntree == 1:

@@ -1,8 +1,8 @@
 """How much cheaper is a step of the Humanoid on other physics, and is it still the same Humanoid?
 
-Two walking policies run on each physics: one was trained on the task's own, one on the physics of the preset. What they
-score says how far a walk carries over. Speeds are measured on one thread, by turns, and compared with the task's own
-physics in the same turn. Leave the machine alone meanwhile: some five minutes.
+Three walking policies run on each physics: one was trained on the task's own, two on Euler's method (the zoo's, and
+seed 3 of docs/faster.md). What they score says how far a walk carries over. Speeds are measured on one thread, by
+turns, and compared with the task's own physics in the same turn. Leave the machine alone meanwhile: some eight minutes.
 
 Run: python benchmarks/training_physics.py [--page]      (--page puts the table into docs/faster.md)
 """
@@ -31,18 +31,22 @@ PAGE = ROOT / "docs" / "faster.md"
 MARK = "<!-- by benchmarks/training_physics.py --page -->"
 POLICIES = {
     "own": ROOT / "results/policies/small-population-seed-2.safetensors",
-    "preset": ROOT / "src/clipup/zoo/policies/Humanoid-v4.safetensors",
+    "Euler": ROOT / "src/clipup/zoo/policies/Humanoid-v4.safetensors",
+    "Euler, seed 3": ROOT / "benchmarks/policies/humanoid-euler-seed-3.safetensors",
 }
 OWN = "the task's own: RK4, 50 iterations, 5 time steps"
 PRESET = str(preset_named("humanoid").values["physics"])
 PHYSICS: dict[str, str | None] = {
     OWN: None,
     "10 iterations": "iterations=10",
+    "5 iterations, 3 time steps (the preset)": PRESET,
+    "5 iterations, 2 time steps": "iterations=5, timestep=0.0075",
+    "Newton's solver, 3 time steps": "solver=Newton, timestep=0.005",
     "Euler": "integrator=Euler",
-    "Euler, Newton's solver": "integrator=Euler, solver=Newton",
     "Euler, 10 iterations": "integrator=Euler, iterations=10",
-    "Euler, 10 iterations, 4 time steps (the preset)": PRESET,
-    "Euler, 10 iterations, 3 time steps": "integrator=Euler, iterations=10, timestep=0.005",
+    "Euler, 10 iterations, 4 time steps": "integrator=Euler, iterations=10, timestep=0.00375",
+    "… explicit damping": "integrator=Euler, iterations=10, timestep=0.00375, eulerdamp=disable",
+    "Euler, 10 iterations, 10 time steps": "integrator=Euler, iterations=10, timestep=0.0015",
 }
 ROUNDS = 5
 EPISODES = 10
@@ -64,7 +68,8 @@ def table(result: dict[str, Any]) -> list[str]:
         "physics",
         "steps a second",
         "score of a walk trained on the task's own",
-        "of one trained on the preset's",
+        "on Euler (the zoo's)",
+        "on Euler (seed 3)",
     ]
     lines = [f"| {' | '.join(header)} |", "| --- " * len(header) + "|"]
     for name, row in result["physics"].items():

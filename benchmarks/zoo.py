@@ -60,6 +60,8 @@ task, older versions of MuJoCo's tasks. With *: from docs/BENCHMARKS.md of githu
 faf3d9097d9d: the moving average of training returns at the end, over four runs. Those of dm_control's tasks are on
 MuJoCo Playground's copies of them, from the page "MuJoCo Playground Benchmark" of SLM Lab 5.3 (runs of March 2026).
 """
+EULER = "integrator=Euler, iterations=10, timestep=0.00375"
+"""Physics of the Humanoid's robots: an earlier preset of Humanoid-v4."""
 PLANS: dict[str, dict[str, Any]] = {
     "Acrobot-v1": {"env": "Acrobot-v1", "policy": "linear", "population": 40, "generations": 100},
     "CartPole-v1": {"env": "CartPole-v1", "policy": "linear"},
@@ -118,14 +120,30 @@ PLANS: dict[str, dict[str, Any]] = {
         "max_speed": 0.3,
         "generations": 100,
     },
-    "Humanoid-v4": {"env": "Humanoid-v4", "evaluate_every": 10, "generations": 375, "seed": 501},
+    "Humanoid-v4": {
+        "env": "Humanoid-v4",
+        "physics": EULER,
+        "evaluate_every": 10,
+        "generations": 375,
+        "seed": 501,
+    },
     "HumanoidStandup-v5": {
         "env": "HumanoidStandup-v5",
-        "physics": "integrator=Euler, iterations=10, timestep=0.00375",
+        "physics": EULER,
         "max_speed": 0.0965,
         "population": 40,
         "generations": 150,
     },
+    "Ant-v5": {
+        "env": "Ant-v5",
+        "policy": "linear-bias+inputs:0-26",
+        "reward_offset": -1.0,
+        "physics": "integrator=Euler",
+        "max_speed": 0.01,
+        "population": 60,
+        "generations": 500,
+    },
+    "BipedalWalker-v3": {"env": "BipedalWalker-v3", "max_speed": 0.02, "population": 60, "generations": 500},
     "BallInCupCatch-v1": {"env": "BallInCupCatch-v1", "max_speed": 0.1, "population": 40, "generations": 160},
     "CheetahRun-v1": {"env": "CheetahRun-v1", "max_speed": 0.376, "population": 40, "generations": 300},
 }

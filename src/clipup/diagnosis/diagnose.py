@@ -22,6 +22,7 @@ RULES: tuple[Rule, ...] = (
     signal_rules.fitness_nonfinite,
     signal_rules.fitness_tied,
     signal_rules.gradient_noise,
+    signal_rules.physics_differ,
     step_rules.stdev_collapsed,
     step_rules.stdev_exploded,
     step_rules.never_clipped,

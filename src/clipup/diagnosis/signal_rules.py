@@ -20,6 +20,9 @@ STANDS_OUT = 2.5
 # If two halves of a population agree by c, the cosine between the whole gradient and the true one is sqrt(2c / (1 +
 # c)): 0.63 at 0.25. A mean that may be higher than that shows too few generations, not noise.
 MOSTLY_NOISE = 0.25
+# Candidates score less than the center that they were made from. A center that scores below this share of what they
+# return on other physics has learned something that only works there.
+CARRIED_OVER = 0.7
 # What the best candidate of a generation leads by, over what the run gained, where the search has arrived.
 LITTLE_LEFT = 0.2
 
@@ -121,6 +124,34 @@ def gradient_noise(trace: Trace) -> Iterator[Finding]:
         advice,
         {"gradient_agreement": mean, "standard_error": error, "generations": float(agreement.size)},
         change,
+    )
+
+
+def physics_differ(trace: Trace) -> Iterator[Finding]:
+    """What is learned on the physics of training does not carry over to the task's own, on which the center is scored.
+
+    Compared are returns of whole episodes: the fitness of a candidate with the offset of its steps taken back.
+    """
+    config = trace.config
+    if config is None or config.physics is None or config.max_episode_steps is not None:
+        return
+    steps = trace.column("interactions") / (trace.column("population") * config.episodes)
+    trained, scores = trace.column("fitness_mean") - config.reward_offset * steps, trace.column("score")
+    both = np.isfinite(trained) & np.isfinite(scores)
+    trained, scores = thirds(trained[both])[-1], thirds(scores[both])[-1]
+    if scores.size < 5 or significance(trained - scores) < STANDS_OUT:
+        return
+    candidates, center = mean_of(trained), mean_of(scores)
+    if candidates <= 0 or center > CARRIED_OVER * candidates:
+        return
+    yield Finding(
+        "physics-differ",
+        "problem",
+        f"Candidates return {candidates:.4g} on the physics of training, but the center scores {center:.4g} on the "
+        "task's own: what it learned does not carry over.",
+        "Train on physics nearer to the task's own: its own integrator with a longer time step, or physics = none. You "
+        "can start from this run: --init RUN.",
+        {"training_return": candidates, "score": center},
     )
 
 

@@ -18,6 +18,7 @@ T = TypeVar("T")
 
 INTEGRATORS = ("Euler", "RK4", "implicit", "implicitfast")
 SOLVERS = ("PGS", "CG", "Newton")
+SWITCH = ("enable", "disable")
 WITHOUT_PHYSICS = "the compiled engine can, on MuJoCo tasks; or train without it (--physics none)"
 """How a refusal of an engine ends."""
 _LONGEST = 1.0
@@ -38,16 +39,21 @@ class TrainingPhysics:
         How contact forces are found, and in how many iterations at most.
     timestep
         Seconds of a time step. A step of the task takes as long as before: it has fewer or more time steps.
+    eulerdamp
+        ``"disable"``: Euler's method computes the damping of joints from the velocities before the time step, as RK4
+        does. ``"enable"``: from those after it, which holds joints back more.
     """
 
     integrator: str | None = None
     solver: str | None = None
     iterations: int | None = None
     timestep: float | None = None
+    eulerdamp: str | None = None
 
     def __post_init__(self) -> None:
         _check_word("integrator", self.integrator, INTEGRATORS)
         _check_word("solver", self.solver, SOLVERS)
+        _check_word("eulerdamp", self.eulerdamp, SWITCH)
         if self.iterations is not None and not 1 <= self.iterations <= 10_000:
             raise InvalidArgument(f"physics: iterations must be from 1 to 10000, got {self.iterations}")
         if self.timestep is not None and not 0 < self.timestep <= _LONGEST:
@@ -79,7 +85,7 @@ def parse_physics(text: str | None) -> TrainingPhysics | None:
     """Return what `text` asks for; None where nothing is changed.
 
     >>> parse_physics("integrator=Euler, iterations=10")
-    TrainingPhysics(integrator='Euler', solver=None, iterations=10, timestep=None)
+    TrainingPhysics(integrator='Euler', solver=None, iterations=10, timestep=None, eulerdamp=None)
     """
     if text is None:
         return None
@@ -102,6 +108,7 @@ def parse_physics(text: str | None) -> TrainingPhysics | None:
         solver=given.get("solver"),
         iterations=_number("iterations", given.get("iterations"), int, "a whole number"),
         timestep=_number("timestep", given.get("timestep"), float, "a number"),
+        eulerdamp=given.get("eulerdamp"),
     )
 
 

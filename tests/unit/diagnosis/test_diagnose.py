@@ -331,3 +331,25 @@ def test_an_advised_population_is_one_that_can_be_configured(run: Run) -> None:
     change = only(diagnose(changed(records, population=200), config), "gradient-noise").change
     assert change == {"max_speed": 0.3, "population": 400, "population_max": 800}
     replace(config, population=int(change["population"]), population_max=int(change["population_max"]))
+
+
+def hill(x: np.ndarray) -> np.ndarray:
+    """Like a walk's return without its bonus: zero at the start, 1000 at the top."""
+    return 1000 * np.exp(-np.square(x - 1.0).sum(axis=1) / x.shape[1])
+
+
+def test_a_run_that_learns_on_physics_of_its_own_is_told_so(run: Run) -> None:
+    other: dict[str, object] = {"physics": "integrator=Euler", "reward_offset": -5.0}
+    records, config = run(hill, max_speed=0.15, config_changes=other)
+    bonus = 5 * 10  # of a whole episode: evaluations count it, training does not
+    scored = [replace(record, score=record.score and record.score + bonus) for record in records]
+    assert diagnose(scored, config) == []
+    fallen = [replace(record, score=record.score and 0.5 * (record.score + bonus)) for record in records]
+    finding = only(diagnose(fallen, config), "physics-differ")
+    last = mean_fitness(records) + bonus
+    assert finding.evidence["training_return"] == pytest.approx(last, rel=0.05)
+    assert diagnose(fallen, replace(config, physics=None)) == []
+
+
+def mean_fitness(records: list[Record]) -> float:
+    return float(np.mean([record.fitness_mean or 0.0 for record in records[-len(records) // 3 :]]))

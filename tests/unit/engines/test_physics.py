@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import mujoco
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -19,7 +20,9 @@ from clipup.runs.config import RunConfig
 CHEAP = "integrator=Euler, iterations=10, timestep=0.004"
 
 
-@pytest.mark.parametrize("text", [CHEAP, "solver=Newton", " iterations = 7 ", "integrator=implicitfast,timestep=2e-3"])
+@pytest.mark.parametrize(
+    "text", [CHEAP, "solver=Newton", " iterations = 7 ", "integrator=implicitfast,timestep=2e-3", "eulerdamp=disable"]
+)
 def test_what_is_read_can_be_written_and_read_again(text: str) -> None:
     physics = parse_physics(text)
     assert physics is not None and parse_physics(str(physics)) == physics
@@ -37,6 +40,7 @@ def test_no_text_changes_nothing() -> None:
         ("iterations=3, iterations=4", "each once"),
         ("integrator=euler", "one of Euler, RK4, implicit, implicitfast, got 'euler'; did you mean 'Euler'"),
         ("solver=SOR", "one of PGS, CG, Newton, got 'SOR'"),
+        ("eulerdamp=off", "one of enable, disable, got 'off'"),
         ("gravity=3", "no option 'gravity'; there are integrator, solver, iterations, timestep"),
         ("iteration=3", "did you mean 'iterations'"),
         ("iterations=0", "from 1 to 10000, got 0"),
@@ -63,6 +67,16 @@ def test_the_model_has_what_was_asked_for_and_a_step_takes_as_long_as_before() -
     assert (now.integrator, now.solver, now.iterations, now.timestep) == (3, 1, 7, 0.004)
     assert (before.integrator, before.timestep, own.frame_skip) == (1, 0.002, 4)
     assert changed.frame_skip * now.timestep == pytest.approx(own.frame_skip * before.timestep)
+
+
+def test_the_damping_of_euler_s_method_can_be_switched() -> None:
+    own = built_in("Hopper-v5", {})
+    assert isinstance(own, MujocoTask)
+    flag = int(mujoco.mjtDisableBit.mjDSBL_EULERDAMP)
+    off = with_physics(own, TrainingPhysics("Euler", eulerdamp="disable"))
+    assert load_model(own).opt.disableflags | flag == load_model(off).opt.disableflags
+    on = with_physics(off, TrainingPhysics(eulerdamp="enable"))
+    assert load_model(on).opt.disableflags == load_model(own).opt.disableflags
 
 
 def test_what_is_not_named_stays() -> None:

@@ -101,6 +101,10 @@ def with_physics(task: MujocoTask, physics: TrainingPhysics) -> MujocoTask:
             model.opt.iterations = physics.iterations
         if physics.timestep is not None:
             model.opt.timestep = physics.timestep
+        if physics.eulerdamp is not None:
+            flag = int(library.mjtDisableBit.mjDSBL_EULERDAMP)
+            kept = model.opt.disableflags & ~flag
+            model.opt.disableflags = kept | flag if physics.eulerdamp == "disable" else kept
         return model
 
     return replace(task, model=changed, frame_skip=frame_skip)

@@ -1,8 +1,9 @@
 """How much cheaper is a step of the Humanoid on other physics, and is it still the same Humanoid?
 
-Three walking policies run on each physics: one was trained on the task's own, two on Euler's method (the zoo's, and
-seed 3 of docs/faster.md). What they score says how far a walk carries over. Speeds are measured on one thread, by
-turns, and compared with the task's own physics in the same turn. Leave the machine alone meanwhile: some eight minutes.
+Four walking policies run on each physics. One was trained on the task's own, two on Euler's method (the zoo's, and
+seed 3 of docs/faster.md), one on five iterations (seed 22). What they score says how far a walk carries over. Speeds
+are measured on one thread, by turns, and compared with the task's own physics in the same turn. Leave the machine alone
+meanwhile: some eight minutes.
 
 Run: python benchmarks/training_physics.py [--page]      (--page puts the table into docs/faster.md)
 """
@@ -33,15 +34,19 @@ POLICIES = {
     "own": ROOT / "results/policies/small-population-seed-2.safetensors",
     "Euler": ROOT / "src/clipup/zoo/policies/Humanoid-v4.safetensors",
     "Euler, seed 3": ROOT / "benchmarks/policies/humanoid-euler-seed-3.safetensors",
+    "5 iterations, seed 22": ROOT / "benchmarks/policies/humanoid-five-iterations-seed-22.safetensors",
 }
 OWN = "the task's own: RK4, 50 iterations, 5 time steps"
 PRESET = str(preset_named("humanoid").values["physics"])
 PHYSICS: dict[str, str | None] = {
     OWN: None,
+    "Newton's solver": "solver=Newton",
+    "Newton's solver, 3 time steps (the preset)": PRESET,
+    "Newton's solver, 2 time steps": "solver=Newton, timestep=0.0075",
+    "3 time steps": "timestep=0.005",
     "10 iterations": "iterations=10",
-    "5 iterations, 3 time steps (the preset)": PRESET,
-    "5 iterations, 2 time steps": "iterations=5, timestep=0.0075",
-    "Newton's solver, 3 time steps": "solver=Newton, timestep=0.005",
+    "5 iterations": "iterations=5",
+    "5 iterations, 3 time steps": "iterations=5, timestep=0.005",
     "Euler": "integrator=Euler",
     "Euler, 10 iterations": "integrator=Euler, iterations=10",
     "Euler, 10 iterations, 4 time steps": "integrator=Euler, iterations=10, timestep=0.00375",
@@ -70,6 +75,7 @@ def table(result: dict[str, Any]) -> list[str]:
         "score of a walk trained on the task's own",
         "on Euler (the zoo's)",
         "on Euler (seed 3)",
+        "on 5 iterations (seed 22)",
     ]
     lines = [f"| {' | '.join(header)} |", "| --- " * len(header) + "|"]
     for name, row in result["physics"].items():

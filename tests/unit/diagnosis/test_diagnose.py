@@ -344,12 +344,13 @@ def test_a_run_that_learns_on_physics_of_its_own_is_told_so(run: Run) -> None:
     bonus = 5 * 10  # of a whole episode: evaluations count it, training does not
     scored = [replace(record, score=record.score and record.score + bonus) for record in records]
     assert diagnose(scored, config) == []
-    fallen = [replace(record, score=record.score and 0.5 * (record.score + bonus)) for record in records]
+    newest = [record for record in scored if record.score is not None][-10:]
+    astray = newest[0].generation  # late in the run, as it happened on the Humanoid
+    fallen = [
+        replace(record, score=record.score and 0.6 * record.score) if record.generation >= astray else record
+        for record in scored
+    ]
     finding = only(diagnose(fallen, config), "physics-differ")
-    last = mean_fitness(records) + bonus
-    assert finding.evidence["training_return"] == pytest.approx(last, rel=0.05)
+    returned = np.mean([record.fitness_mean or 0.0 for record in newest]) + bonus
+    assert finding.evidence["training_return"] == pytest.approx(returned)
     assert diagnose(fallen, replace(config, physics=None)) == []
-
-
-def mean_fitness(records: list[Record]) -> float:
-    return float(np.mean([record.fitness_mean or 0.0 for record in records[-len(records) // 3 :]]))

@@ -152,8 +152,8 @@ def physics_differ(trace: Trace) -> Iterator[Finding]:
         "problem",
         f"Candidates return {candidates:.4g} on the physics of training, but the center scores {center:.4g} on the "
         "task's own: what it learned does not carry over.",
-        "Train on physics nearer to the task's own: its own integrator and a solver that has enough iterations, such as "
-        "solver=Newton, or physics = none. You can start from this run: --init RUN.",
+        "Train on physics nearer to the task's own: its own integrator, and a solver with enough iterations "
+        "(solver=Newton), or physics = none. You can start from this run: --init RUN.",
         {"training_return": candidates, "score": center},
     )
 

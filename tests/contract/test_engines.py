@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,7 @@ class ToyEngine(Engine):
                 moments = Moments.of(np.array(seen))
                 results.moments.count[row], results.moments.mean[row] = len(seen), moments.mean[0]
                 results.moments.m2[row] = moments.m2[0]
-        return results.outcomes(episodes=task.episodes, reward_offset=task.reward_offset)
+        return results.outcomes(task)
 
     def close(self) -> None:
         pass
@@ -268,6 +269,23 @@ def test_interactions_fitness_and_returns_are_exact(engine: Any) -> None:
     assert outcomes.moments is None
     np.testing.assert_array_equal(outcomes.returns * 2, outcomes.interactions)
     np.testing.assert_allclose(outcomes.fitness, 0.75 * outcomes.returns)
+
+
+@pytest.mark.parametrize("engine", ["compiled", "envpool", "gymnasium"])
+def test_a_cap_bounds_what_a_step_counts_on_average_and_leaves_the_returns(engine: Any) -> None:
+    # With the offset, some of these candidates get more than -6.8 for a step on average, some less.
+    plain = Task("Pendulum-v1", engine=engine, episodes=2, reward_offset=1.0)
+    parameters = np.random.default_rng(0).standard_normal((9, 4)).astype(np.float32)
+    outcomes: list[Outcomes] = []
+    for task in (plain, replace(plain, reward_cap=-6.8)):
+        made = make_engine(task, lanes=4)
+        outcomes.append(made.evaluate(Rollout(Network(3, 1), parameters, seed=0, generation=0)))
+        made.close()
+    free, capped = outcomes
+    bound = -6.8 * free.interactions / 2
+    assert (free.fitness > bound).any() and (free.fitness < bound).any()
+    np.testing.assert_array_equal(capped.fitness, np.minimum(free.fitness, bound))
+    np.testing.assert_array_equal(capped.returns, free.returns)
 
 
 @pytest.mark.parametrize("engine", ["compiled", "envpool", "gymnasium"])

@@ -133,7 +133,8 @@ def gradient_noise(trace: Trace) -> Iterator[Finding]:
 def physics_differ(trace: Trace) -> Iterator[Finding]:
     """What is learned on the physics of training does not carry over to the task's own, on which the center is scored.
 
-    Compared are returns of whole episodes: the fitness of a candidate with the offset of its steps taken back.
+    Compared are returns of whole episodes: the fitness of a candidate with the offset of its steps taken back. With a
+    reward_cap, candidates return at least that.
     """
     config = trace.config
     if config is None or config.physics is None or config.max_episode_steps is not None:
@@ -226,7 +227,7 @@ def _candidates_score_like_the_center(trace: Trace) -> bool:
     noise then means that the search has arrived. Where they score alike, the radius is too small for the task.
     """
     config = trace.config
-    if config is None or config.reward_offset != 0 or config.fitness_scale != 1:
+    if config is None or config.reward_offset != 0 or config.reward_cap is not None or config.fitness_scale != 1:
         return False  # training and evaluation measure different things
     if config.max_episode_steps is not None or config.physics is not None:
         return False  # training and evaluation measure different things

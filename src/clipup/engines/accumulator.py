@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from clipup.engines.outcomes import Failure, Outcomes
+from clipup.engines.task import Task
 from clipup.policies.normalizer import Moments
 
 
@@ -24,12 +25,12 @@ class Accumulator:
         self.endless = np.zeros(rows, np.bool_)
         self.moments = Moments.zeros(rows, observation_size) if collect_moments else None
 
-    def outcomes(self, *, episodes: int, reward_offset: float, failures: tuple[Failure, ...] = ()) -> Outcomes:
-        """Return the outcomes: means over the episodes, NaN where a number was not finite or an episode had no end."""
+    def outcomes(self, task: Task, failures: tuple[Failure, ...] = ()) -> Outcomes:
+        """Return means over the episodes, NaN where a number was not finite or an episode had no end."""
         broken = self.broken | self.endless | ~np.isfinite(self.totals) | ~np.isfinite(self.scored)
-        fitness = (self.scored + reward_offset * self.steps) / episodes
+        fitness = task.fitness(self.scored, self.steps)
         fitness[broken] = np.nan
-        returns = self.totals / episodes
+        returns = self.totals / task.episodes
         returns[broken] = np.nan
         if self.moments is not None and broken.any():
             self.moments.count[broken] = 0

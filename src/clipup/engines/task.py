@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeGuard, cast, get_args
 
+import numpy as np
+from numpy.typing import NDArray
+
 from clipup.engines.physics import TrainingPhysics
 from clipup.engines.wrappers import Wrapper
 from clipup.errors import InvalidArgument
@@ -48,6 +51,9 @@ class Task:
         The indices of the terms whose sum replaces the reward in the fitness, for environments that keep a list of the
         terms of their last reward as ``env.unwrapped.rewards`` (Bullet's locomotion tasks). The alive bonus of those
         tasks is term 0. Its value changes, so no offset can remove it: ``(1, 2, 3, 4)`` does.
+    reward_cap
+        The most that a step counts in the fitness, on average over a candidate's episodes, after the offset. Above it,
+        only longer episodes count more: a robot that falls does not make up for it by being fast before.
     max_episode_steps
         Longest episode, in steps; None leaves the environment's own limit.
     fallback_steps
@@ -72,6 +78,7 @@ class Task:
     env_options: Mapping[str, object] = field(default_factory=dict[str, object])
     reward_offset: float = 0.0
     reward_terms: tuple[int, ...] | None = None
+    reward_cap: float | None = None
     max_episode_steps: int | None = None
     fallback_steps: int | None = None
     episodes: int = 1
@@ -87,8 +94,9 @@ class Task:
         if not isinstance(cast(object, self.env_options), Mapping):
             raise InvalidArgument(f"env_options must be a table of keyword arguments, got {self.env_options!r}")
         object.__setattr__(self, "env_options", dict(self.env_options))
-        if not isinstance(cast(object, self.reward_offset), int | float) or not math.isfinite(self.reward_offset):
-            raise InvalidArgument(f"reward_offset must be a finite number, got {self.reward_offset!r}")
+        _check_finite("reward_offset", self.reward_offset)
+        if self.reward_cap is not None:
+            _check_finite("reward_cap", self.reward_cap)
         if self.reward_terms is not None:
             terms = self.reward_terms
             if not isinstance(cast(object, terms), tuple | list) or not terms or not all(map(_is_index, terms)):
@@ -112,6 +120,13 @@ class Task:
             return self.env.name
         return self.env if isinstance(self.env, str) else getattr(self.env, "__qualname__", repr(self.env))
 
+    def fitness(self, rewards: NDArray[np.float64], steps: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the fitness of candidates from the sums over their episodes: what is scored, and steps."""
+        scored = rewards + self.reward_offset * steps
+        if self.reward_cap is not None:
+            scored = np.minimum(scored, self.reward_cap * steps)
+        return scored / self.episodes
+
     def for_workers(self) -> Task:
         """Return the task for another process, which may be in another directory: the path of a file is absolute."""
         return replace(self, env=absolute(self.env)) if isinstance(self.env, str) else self
@@ -125,12 +140,18 @@ class Task:
             self,
             reward_offset=0.0,
             reward_terms=None,
+            reward_cap=None,
             max_episode_steps=None,
             fallback_steps=self.max_episode_steps or self.fallback_steps,
             episodes=1,
             episode_seeds="independent",
             physics=None,
         )
+
+
+def _check_finite(name: str, value: float) -> None:
+    if not isinstance(cast(object, value), int | float) or not math.isfinite(value):
+        raise InvalidArgument(f"{name} must be a finite number, got {value!r}")
 
 
 def is_environment(thing: object) -> TypeGuard[Environment]:

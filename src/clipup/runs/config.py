@@ -85,6 +85,9 @@ class RunConfig:
     reward_terms: str | None = _setting(
         None, "task", "train on the sum of these terms of the reward only, like 1,2,3 (Bullet's tasks)"
     )
+    reward_cap: float | None = _setting(
+        None, "task", "most that a step counts in training, on average over an episode (docs/faster.md)"
+    )
     max_episode_steps: int | None = _setting(None, "task", "cut training episodes after this many steps", at_least=1)
     physics: str | None = _setting(
         None, "task", "train on cheaper physics of MuJoCo, like 'integrator=Euler, iterations=10' (docs/faster.md)"

@@ -40,6 +40,7 @@ class RunSettings(RunChanges, total=False):
     wrapper: str | None
     reward_offset: float
     reward_terms: str | None
+    reward_cap: float | None
     max_episode_steps: int | None
     physics: str | None
     episodes: int

@@ -23,6 +23,7 @@ def make_task(config: RunConfig, maker: Environment | str | None = None) -> Task
         env_options=config.env_options,
         reward_offset=config.reward_offset,
         reward_terms=_terms(config.reward_terms),
+        reward_cap=config.reward_cap,
         max_episode_steps=config.max_episode_steps,
         episodes=config.episodes,
         engine=config.engine,

@@ -1,5 +1,6 @@
 """Tasks check their fields when made."""
 
+import numpy as np
 import pytest
 
 from clipup.engines import Task
@@ -13,6 +14,8 @@ from clipup.errors import InvalidArgument
         {"env": 3},
         {"env_options": [1]},
         {"reward_offset": float("nan")},
+        {"reward_cap": float("inf")},
+        {"reward_cap": "1"},
         {"reward_terms": ()},
         {"reward_terms": (-1,)},
         {"max_episode_steps": 0},
@@ -37,6 +40,7 @@ def test_evaluation_takes_the_environments_own_reward_and_length() -> None:
         {"gravity": 3},
         reward_offset=-1.0,
         reward_terms=(1, 2),
+        reward_cap=1.0,
         max_episode_steps=200,
         episodes=4,
         engine="gymnasium",
@@ -45,6 +49,14 @@ def test_evaluation_takes_the_environments_own_reward_and_length() -> None:
     )
     own = Task("X-v0", {"gravity": 3}, engine="gymnasium", rescale_actions=True, fallback_steps=200)
     assert task.for_evaluation() == own
+
+
+def test_a_cap_makes_a_long_slow_walk_worth_more_than_a_fast_fall() -> None:
+    rewards, steps = np.array([200.0, 150.0, 40.0]), np.array([100, 150, 50])
+    assert Task("X-v0").fitness(rewards, steps).tolist() == [200.0, 150.0, 40.0]
+    assert Task("X-v0", reward_cap=1.0).fitness(rewards, steps).tolist() == [100.0, 150.0, 40.0]
+    offset = Task("X-v0", reward_offset=0.5, reward_cap=1.0, episodes=2)  # the cap is that of what training counts
+    assert offset.fitness(rewards, steps).tolist() == [50.0, 75.0, 25.0]
 
 
 def test_the_callers_options_are_copied() -> None:

@@ -159,7 +159,7 @@ class CompiledEngine(Engine):
 
     def _outcomes(self, rollout: Rollout, job: KernelJob, failed: dict[int, str]) -> Outcomes:
         broken = (job.status != episode.DONE) | ~np.isfinite(job.totals)
-        fitness = (job.totals + self.task.reward_offset * job.steps) / self.task.episodes
+        fitness = self.task.fitness(job.totals, job.steps)
         returns = job.totals / self.task.episodes
         fitness[broken] = returns[broken] = np.nan
         moments = None

@@ -113,11 +113,8 @@ class EnvPoolEngine(Engine):
                 self.close()  # environments that stopped midway are useless to the next call
                 raise
         message = f"no end after {self._layout.step_limit} steps; set max_episode_steps"
-        return accumulator.outcomes(
-            episodes=self.task.episodes,
-            reward_offset=self.task.reward_offset,
-            failures=tuple(Failure(rollout.first + int(row), message) for row in np.flatnonzero(accumulator.endless)),
-        )
+        endless = np.flatnonzero(accumulator.endless)
+        return accumulator.outcomes(self.task, tuple(Failure(rollout.first + int(row), message) for row in endless))
 
     def close(self) -> None:
         """Stop all threads and free all environments."""

@@ -120,9 +120,7 @@ class GymnasiumEngine(Engine):
                     accumulator.broken[row] = True
                     failures.append(Failure(rollout.first + row, one_line(error)))
                     self._abandon()
-        return accumulator.outcomes(
-            episodes=self.task.episodes, reward_offset=self.task.reward_offset, failures=tuple(failures)
-        )
+        return accumulator.outcomes(self.task, tuple(failures))
 
     def _seeds(self, rollout: Rollout) -> list[tuple[int, ...]]:
         """Return the episode seeds of each candidate."""

@@ -125,8 +125,8 @@ def test_what_is_not_finite_spoils_the_candidate_that_saw_it_and_no_other(where:
     episodes = copy.deepcopy(pool.episodes)
     getattr(episodes[places(6)[1]], where).flat[0] = value
     accumulator, _ = run(population(), episodes)
-    outcomes = accumulator.outcomes(episodes=EPISODES, reward_offset=0.0)
-    expected = clean.outcomes(episodes=EPISODES, reward_offset=0.0)
+    outcomes = accumulator.outcomes(Task("CartPole-v1", episodes=EPISODES))
+    expected = clean.outcomes(Task("CartPole-v1", episodes=EPISODES))
     others = [row for row in range(ROWS) if row != 6]
     assert np.isnan(outcomes.fitness[6])
     assert outcomes.fitness[others].tobytes() == expected.fitness[others].tobytes()

@@ -67,6 +67,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     "… step ratio 1": {**SMALL, "step_ratio": 1.0},
     "… pairs share their starts": {**SMALL, "episode_seeds": "pair"},
     "… orthogonal directions": {**SMALL, ORTHOGONAL: True},
+    "… reward_cap 2": {**SMALL, "reward_cap": 2.0},
+    "λ = 40, reward_cap 2": {"population": 40, "evaluate_every": 20, "reward_cap": 2.0},
 }
 """What is tried, by its name in the table. A name with … changes BASE. All are evaluated about equally often."""
 

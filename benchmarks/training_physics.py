@@ -41,7 +41,7 @@ PRESET = str(preset_named("humanoid").values["physics"])
 PHYSICS: dict[str, str | None] = {
     OWN: None,
     "Newton's solver": "solver=Newton",
-    "Newton's solver, 3 time steps (the preset)": PRESET,
+    "Newton's solver, 3 time steps": "solver=Newton, timestep=0.005",
     "Newton's solver, 2 time steps": "solver=Newton, timestep=0.0075",
     "3 time steps": "timestep=0.005",
     "10 iterations": "iterations=10",
@@ -49,7 +49,7 @@ PHYSICS: dict[str, str | None] = {
     "5 iterations, 3 time steps": "iterations=5, timestep=0.005",
     "Euler": "integrator=Euler",
     "Euler, 10 iterations": "integrator=Euler, iterations=10",
-    "Euler, 10 iterations, 4 time steps": "integrator=Euler, iterations=10, timestep=0.00375",
+    "Euler, 10 iterations, 4 time steps (the preset)": PRESET,
     "… explicit damping": "integrator=Euler, iterations=10, timestep=0.00375, eulerdamp=disable",
     "Euler, 10 iterations, 10 time steps": "integrator=Euler, iterations=10, timestep=0.0015",
 }

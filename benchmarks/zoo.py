@@ -122,6 +122,7 @@ PLANS: dict[str, dict[str, Any]] = {
     },
     "Humanoid-v4": {
         "env": "Humanoid-v4",
+        "preset": "humanoid-small",
         "physics": EULER,
         "evaluate_every": 10,
         "generations": 375,

@@ -83,13 +83,14 @@ def test_the_papers_hyperparameters_are_the_presets():
         assert config.stdev_learning_rate == 0.1 and config.fitness_shaping == "centered-rank"
 
 
-def test_the_humanoid_has_the_papers_small_population_and_cheaper_physics_and_all_else_of_its_table():
+def test_the_humanoid_has_the_papers_small_population_with_larger_steps_a_cap_and_cheaper_physics():
     names = ("auto", "humanoid-small", "humanoid-paper")
     fast, small, paper = (resolve({"env": "Humanoid-v4"}, preset=name)[0] for name in names)
     assert (small.population, small.population_max, small.interactions) == (80, 400, 60_000)
     assert differences(small, paper) == ["interactions", "population", "population_max"]
-    assert differences(fast, small) == ["physics"]
+    assert differences(fast, small) == ["evaluate_every", "max_speed", "physics", "reward_cap"]
     assert make_task(fast).physics is not None and make_task(fast).for_evaluation().physics is None
+    assert make_task(fast).reward_cap == 1.0 and make_task(fast).for_evaluation().reward_cap is None
 
 
 def test_alive_bonuses_are_taken_out_of_training():

@@ -91,6 +91,23 @@ def test_the_page_about_speed_has_the_scores_of_its_evaluations() -> None:
         assert f"{shown} ([evaluation](../results/evaluations/{name}))" in page
 
 
+def test_the_page_about_speed_has_what_the_seeds_of_the_preset_came_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    faster = importlib.import_module("faster")
+    page = faster.PAGE.read_text("utf-8")
+    (curves,) = [
+        curves
+        for change, curves in json.loads(faster.RESULTS.read_text("utf-8"))[faster.HUMANOID].items()
+        if "(the preset)" in change
+    ]
+    for path in sorted((ROOT / "results/evaluations").glob("humanoid-v4-preset-seed-*.json")):
+        seed, found = path.stem.rpartition("-")[2], json.loads(path.read_text())
+        to_6000, minutes = (faster.reached(curves[seed], faster.SOLVED, what) for what in ("interactions", "minutes"))
+        score = f"{found['mean']:.0f} ± {found['standard_error']:.0f}, median {found['median']:.0f}"
+        link = f"([evaluation](../results/evaluations/{path.name}))"
+        assert f"| {seed} | {to_6000 / 1e6:.1f} million | {minutes:.0f} | {score} {link} |" in page
+
+
 def test_the_page_about_speed_has_the_tables_of_its_results(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     faster = importlib.import_module("faster")

@@ -83,12 +83,14 @@ def test_the_papers_hyperparameters_are_the_presets():
         assert config.stdev_learning_rate == 0.1 and config.fitness_shaping == "centered-rank"
 
 
-def test_the_humanoid_has_the_papers_small_population_with_larger_steps_a_cap_and_cheaper_physics():
+def test_the_humanoids_preset_is_the_papers_small_population_made_fast():
     names = ("auto", "humanoid-small", "humanoid-paper")
     fast, small, paper = (resolve({"env": "Humanoid-v4"}, preset=name)[0] for name in names)
     assert (small.population, small.population_max, small.interactions) == (80, 400, 60_000)
     assert differences(small, paper) == ["interactions", "population", "population_max"]
-    assert differences(fast, small) == ["evaluate_every", "max_speed", "physics", "reward_cap"]
+    assert differences(fast, small) == [
+        *("evaluate_every", "interactions", "max_speed", "physics", "population_max", "reward_cap")
+    ]
     assert make_task(fast).physics is not None and make_task(fast).for_evaluation().physics is None
     assert make_task(fast).reward_cap == 1.0 and make_task(fast).for_evaluation().reward_cap is None
 
@@ -123,7 +125,7 @@ def test_max_speed_moves_step_size_and_radius_with_it():
 
 
 def test_adam_starts_from_the_speed_that_the_paper_tuned_it_to():
-    config, _ = resolve({"env": "Humanoid-v4", "optimizer": "adam"})
+    config, _ = resolve({"env": "Humanoid-v4", "optimizer": "adam"}, preset="humanoid-small")
     assert search_of(config, 6409).optimizer.step_size == pytest.approx(6e-4, rel=0.1)
 
 

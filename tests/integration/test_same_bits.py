@@ -39,7 +39,8 @@ CASES: dict[str, list[str]] = {
         *("--reward-offset", "-1", "--episode-seeds", "pair"),
     ],
     "compiled, contact forces": [
-        *("Humanoid-v4", "--population", "6", "--interactions", "none", "--policy", "mlp:5", "--physics", "none")
+        *("Humanoid-v4", "--preset", "humanoid-small", "--population", "6", "--interactions", "none"),
+        *("--policy", "mlp:5"),
     ],
     "compiled, ray": [
         *("Swimmer-v5", "--population", "4", "--workers", "2", "--cluster", "ray", "--max-episode-steps", "40"),

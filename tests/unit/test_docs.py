@@ -100,7 +100,9 @@ def test_the_page_about_speed_has_what_the_seeds_of_the_preset_came_to(monkeypat
         for change, curves in json.loads(faster.RESULTS.read_text("utf-8"))[faster.HUMANOID].items()
         if "(the preset)" in change
     ]
-    for path in sorted((ROOT / "results/evaluations").glob("humanoid-v4-preset-seed-*.json")):
+    paths = sorted((ROOT / "results/evaluations").glob("humanoid-v4-preset-seed-*.json"))
+    assert paths
+    for path in paths:
         seed, found = path.stem.rpartition("-")[2], json.loads(path.read_text())
         to_6000, minutes = (faster.reached(curves[seed], faster.SOLVED, what) for what in ("interactions", "minutes"))
         score = f"{found['mean']:.0f} ± {found['standard_error']:.0f}, median {found['median']:.0f}"

@@ -88,9 +88,8 @@ def test_the_humanoids_preset_is_the_papers_small_population_made_fast():
     fast, small, paper = (resolve({"env": "Humanoid-v4"}, preset=name)[0] for name in names)
     assert (small.population, small.population_max, small.interactions) == (80, 400, 60_000)
     assert differences(small, paper) == ["interactions", "population", "population_max"]
-    assert differences(fast, small) == [
-        *("evaluate_every", "interactions", "max_speed", "physics", "population_max", "reward_cap")
-    ]
+    changed = ["evaluate_every", "interactions", "max_speed", "physics", "population_max", "reward_cap"]
+    assert differences(fast, small) == changed
     assert make_task(fast).physics is not None and make_task(fast).for_evaluation().physics is None
     assert make_task(fast).reward_cap == 1.0 and make_task(fast).for_evaluation().reward_cap is None
 

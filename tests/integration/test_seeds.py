@@ -15,6 +15,7 @@ import clipup
 from clipup.cli.main import main
 from clipup.errors import InvalidArgument, RunExists
 from clipup.report.loading import load_runs
+from clipup.runs.records import read_standing
 from clipup.runs.seeds import SeedsDirectory
 
 SMALL = [
@@ -133,7 +134,7 @@ def test_a_table_with_median_and_quartiles_ends_it_and_more_generations_go_on_wi
     [
         (["NoSuchThing-v0"], "NoSuchThing"),
         (["Pendulum-v1", "--policy", "convolution"], "'convolution'"),
-        (["Pendulum-v1", "--stop", "solved"], "--target-score"),
+        (["Pendulum-v1", "--engine", "gymnasium", "--stop", "solved"], "--target-score"),
         (["Pendulum-v1", "--init", "nothing.safetensors"], "nothing.safetensors"),
         (["Pendulum-v1", "--seed", str(2**63 - 1)], "2**63"),
         (["Pendulum-v1", "--seeds", "0"], "at least 1"),
@@ -164,7 +165,7 @@ def test_a_directory_of_something_else_and_one_in_use_are_refused(whole: Path, t
     with pytest.raises(InvalidArgument, match="module:Name"):
         clipup.train_seeds(lambda: None, seeds=2, run=tmp_path / "b")  # type: ignore[arg-type]
     directory = SeedsDirectory(whole)
-    with directory.claimed(*directory.read(), new=False), pytest.raises(clipup.ClipUpError, match="working on these"):
+    with directory.claimed(directory.read(), new=False), pytest.raises(clipup.ClipUpError, match="working on these"):
         clipup.resume_seeds(whole)
 
 
@@ -173,3 +174,68 @@ def test_a_damaged_list_of_seeds_is_one_line(line: str, whole: Path, tmp_path: P
     (tmp_path / "seeds.toml").write_text((whole / "seeds.toml").read_text().replace("seeds = 3", line))
     with pytest.raises(clipup.ClipUpError, match="seeds must be a whole number"):
         clipup.resume_seeds(tmp_path)
+
+
+RACE = ["train", *SMALL, "--seed", "7", "--seeds", "3", "--best-after", "200", "--generations", "12", "--quiet"]
+
+
+@pytest.fixture(scope="module")
+def race(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three seeds of which the best went on, without interruption."""
+    parent = tmp_path_factory.mktemp("race") / "whole"
+    assert main([*RACE, "--run", str(parent)]) == 0
+    return parent
+
+
+def test_only_the_best_start_goes_on_and_it_has_the_bytes_of_a_run_alone(
+    race: Path, whole: Path, tmp_path: Path
+) -> None:
+    starts: dict[str, float] = {}
+    for seed in (7, 8, 9):
+        run = tmp_path / f"seed-{seed}"
+        words = ["--seed", str(seed), "--total-interactions", "200", "--run", str(run), "--quiet"]
+        assert main(["train", *SMALL, *words]) == 0
+        starts[run.name] = read_standing(run / "records.jsonl").best_score or 0.0
+    best = max(starts, key=lambda name: starts[name])
+    generations = {name: read_standing(race / name / "records.jsonl").generation for name in starts}
+    assert generations == {name: 12 if name == best else 5 for name in starts}  # 40 interactions in a generation
+    for name in FILES:
+        assert (race / best / name).read_bytes() == (whole / best / name).read_bytes()
+
+
+def test_a_race_that_is_killed_goes_on_with_the_run_it_had_chosen(race: Path, tmp_path: Path) -> None:
+    parent = tmp_path / "killed"
+    process = subprocess.Popen([sys.executable, "-m", "clipup", *RACE, "--run", str(parent)], start_new_session=True)
+    wait_for(lambda: any(b'total_interactions = "none"' in path.read_bytes() for path in parent.glob("seed-*/*.toml")))
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait(timeout=60)
+    wait_for(lambda: not is_alive(process.pid))
+    assert main(["resume", str(parent), "--quiet"]) == 0
+    assert results(parent) == results(race)
+
+
+def test_the_table_names_the_run_that_went_on(race: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["resume", str(race), "--json", "--quiet"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    chosen = next(run for run in found["runs"] if run["generation"] == 12)
+    assert found["chosen"] == chosen["seed"]
+    assert main(["resume", str(race), "--quiet"]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith(f"seed {chosen['seed']} was the best and went on") and str(race) in last
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--best-after", "200"], "--seeds"),
+        (["--seeds", "2", "--best-after", "soon"], "whole number of interactions, at least 1, got 'soon'"),
+        (["--seeds", "2", "--best-after", "0"], "at least 1"),
+        (["--seeds", "2", "--best-after", "2e3", "--total-interactions", "1e3"], "less than total_interactions (1000)"),
+    ],
+)
+def test_a_race_that_cannot_be_run_is_refused_before_anything_is_written(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", "Pendulum-v1", "--run", str(tmp_path / "new"), *words]) == 2
+    shown = capsys.readouterr().err.strip()
+    assert said in shown and "\n" not in shown and not (tmp_path / "new").exists()

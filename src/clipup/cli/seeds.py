@@ -58,7 +58,10 @@ def summary(result: SeedsResult) -> str:
         for run in result.runs
     ]
     quartiles = result.quartiles
-    if quartiles is None:
+    best = next((run for run in result.runs if run.seed == result.chosen), None)
+    if best is not None:
+        last = f"seed {best.seed} was the best and went on: best score {number(best.best_score)}, in {best.path}"
+    elif quartiles is None:
         last = f"no run of {len(result.runs)} is finished"
     else:
         low, middle, high = quartiles
@@ -86,6 +89,7 @@ def _as_json(result: SeedsResult, report: Path | None) -> dict[str, object]:
         "run": str(result.path),
         "env": result.config.env,
         "seeds": len(result.runs),
+        "chosen": result.chosen,
         "state": result.end.reason,
         "score_median": middle,
         "score_lower_quartile": low,

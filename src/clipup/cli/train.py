@@ -9,6 +9,7 @@ from clipup.cli.arguments import add_env_options, add_output_flags, whole_number
 from clipup.cli.output import note, say
 from clipup.cli.running import carry_out
 from clipup.cli.seeds import carry_out_seeds
+from clipup.errors import InvalidArgument
 from clipup.runs.config import RunConfig, Setting, kinds, settings
 from clipup.runs.keywords import RunSettings
 from clipup.runs.resolve import parse_flag, resolve
@@ -32,6 +33,7 @@ EXAMPLES = """examples:
   clipup train LunarLanderContinuous-v3 --env.enable_wind true
   clipup train Pendulum-v1 --wrapper 'gymnasium.wrappers:FrameStackObservation(stack_size=3)'
   clipup train CartPole-v1 --seeds 5                    (five runs side by side, with seeds 0 to 4)
+  clipup train Humanoid-v4 --seeds 4 --best-after 5e6   (four starts; the best of them goes on)
 
 Ctrl-C stops a run. Later, clipup resume RUN goes on with it, to the same result."""
 
@@ -62,6 +64,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
                      help="module that an environment named in --config may import")  # fmt: skip
     run.add_argument("--seeds", type=whole_number, metavar="N",
                      help="train with N seeds from --seed on, side by side: one directory with a run each")  # fmt: skip
+    run.add_argument("--best-after", metavar="N",
+                     help="with --seeds: after N interactions each, only the best run goes on")  # fmt: skip
     run.add_argument("--dry-run", action="store_true", help="print the resolved configuration and stop")
     add_setting_flags(parser, [name for name in settings() if name not in ("env", "env_options")])
     add_env_options(parser)
@@ -109,12 +113,16 @@ def run(arguments: argparse.Namespace) -> int:
         say(format_config(config).rstrip("\n"))
         return 0
     env = given.pop("env", None)
+    after = None if arguments.best_after is None else cast(int, parse_flag("total_interactions", arguments.best_after))
+    if after is not None and arguments.seeds is None:
+        raise InvalidArgument("--best-after chooses among several seeds; give --seeds N too")
     if arguments.seeds is not None:
         return carry_out_seeds(
             arguments,
             lambda watch, seconds: train_seeds(
                 cast("str | None", env),
                 seeds=arguments.seeds,
+                best_after=after,
                 run=arguments.run,
                 config=arguments.config,
                 preset=arguments.preset,

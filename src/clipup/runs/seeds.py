@@ -1,7 +1,8 @@
 """The directory of several runs that differ only by seed: which runs, where, and that one process works on them.
 
-``seeds.toml`` in it holds how many seeds there are and the settings that they share. The first run has the seed that
-stands there, the next ones the numbers after it. Each is an ordinary run, in ``seed-N``.
+``seeds.toml`` in it holds how many seeds there are, the settings that they share, and, where only the best of them goes
+on, after how many interactions. The first run has the seed that stands there, the next ones the numbers after it. Each
+is an ordinary run, in ``seed-N``.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 from clipup.decoding import CONFIG, decode_toml
 from clipup.errors import FileFault, InvalidArgument, RunBusy, RunExists
@@ -32,6 +34,29 @@ from clipup.runs.trust import import_flag, start_flag
 MOST_SEEDS = 1000
 
 
+@dataclass(frozen=True)
+class Seeds:
+    """Which runs there are: what ``seeds.toml`` holds."""
+
+    config: RunConfig
+    """Of the first run; the others differ by their seed."""
+    count: int
+    best_after: int | None = None
+    """Interactions after which only the run with the best score goes on; None where all go on."""
+
+    def __post_init__(self) -> None:
+        check_seeds(self.count)
+        after, most = self.best_after, self.config.total_interactions
+        if after is None:
+            return
+        if not isinstance(after, int) or isinstance(after, bool) or after < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidArgument(f"best_after must be a whole number of interactions, at least 1, got {after!r}")
+        if most is not None and after >= most:
+            raise InvalidArgument(
+                f"best_after must be less than total_interactions ({most}), so that the best run can go on, got {after}"
+            )
+
+
 class SeedsDirectory:
     """Runs that differ only by seed, below one directory."""
 
@@ -44,23 +69,22 @@ class SeedsDirectory:
         """Whether there are such runs here."""
         return is_file_below(self.path, SEEDS)
 
-    def read(self) -> tuple[RunConfig, int]:
-        """The configuration of the first run, and how many there are."""
+    def read(self) -> Seeds:
+        """Which runs there are."""
         data = read_below(self.path, SEEDS, CONFIG.size, "a configuration")
         values = decode_toml(data, str(self.path / SEEDS))
         try:
-            return make_config({name: value for name, value in values.items() if name != "seeds"}), check_seeds(
-                values.get("seeds")
-            )
+            count, after = check_seeds(values.pop("seeds", None)), values.pop("best_after", None)
+            return Seeds(make_config(values), count, cast("int | None", after))
         except ValueError as error:
             raise FileFault(f"{self.path / SEEDS}: {error}") from error
 
     def runs(self) -> dict[int, tuple[RunDirectory, RunConfig]]:
         """The directory and the configuration of each run, by seed; some may not have begun."""
-        config, count = self.read()
+        seeds = self.read()
         return {
-            seed: (RunDirectory(path_below(self.path, f"seed-{seed}")), replace(config, seed=seed))
-            for seed in range(config.seed, config.seed + count)
+            seed: (RunDirectory(path_below(self.path, f"seed-{seed}")), replace(seeds.config, seed=seed))
+            for seed in range(seeds.config.seed, seeds.config.seed + seeds.count)
         }
 
     def check_new(self) -> None:
@@ -77,8 +101,8 @@ class SeedsDirectory:
         raise RunExists(f"{self.path} already holds files of something else; choose another --run")
 
     @contextmanager
-    def claimed(self, config: RunConfig, seeds: int, *, new: bool) -> Generator[None]:
-        """Make the directory, or open it, and lock it until the block ends. `config` and `seeds` are kept in it."""
+    def claimed(self, seeds: Seeds, *, new: bool) -> Generator[None]:
+        """Make the directory, or open it, and lock it until the block ends. `seeds` is kept in it."""
         if new:
             self.check_new()
             make_directories(self.path)
@@ -90,7 +114,7 @@ class SeedsDirectory:
         try:
             if new:
                 self.check_new()  # another process may have come, run and gone in between
-            text = self._text(config, seeds).encode("utf-8")
+            text = self._text(seeds).encode("utf-8")
             with Directory(self.path) as files:
                 if new or read_below(self.path, SEEDS, CONFIG.size, "a configuration") != text:
                     files.replace(SEEDS, text)
@@ -99,13 +123,15 @@ class SeedsDirectory:
         finally:
             self._lock.release()
 
-    def _text(self, config: RunConfig, seeds: int) -> str:
+    def _text(self, seeds: Seeds) -> str:
+        config = seeds.config
         comment = (
             "Runs that differ only by seed, in the directories seed-N. These are the settings of the first one.\n"
             f"Go on with all of them: clipup resume {self.path}{import_flag(config)}{start_flag(config)}"
         )
         head, _, rest = format_config(config, comment=comment).partition("\n\n")
-        return f"{head}\n\nseeds = {seeds}\n\n{rest}"
+        after = "" if seeds.best_after is None else f"best_after = {seeds.best_after}\n"
+        return f"{head}\n\nseeds = {seeds.count}\n{after}\n{rest}"
 
 
 def check_seeds(value: object) -> int:

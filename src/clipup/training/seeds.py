@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Unpack, cast
@@ -18,7 +18,7 @@ from clipup.runs.keywords import RunChanges, RunSettings
 from clipup.runs.records import Standing, read_standing
 from clipup.runs.resolve import resolve
 from clipup.runs.rundir import RunDirectory
-from clipup.runs.seeds import SeedsDirectory, check_seeds
+from clipup.runs.seeds import Seeds, SeedsDirectory, check_seeds
 from clipup.runs.trust import check_cluster, check_import, check_init, check_policy_import, check_same_start
 from clipup.training.api import check, with_changes
 from clipup.training.side_by_side import ScheduleEnd, ScheduleProgress, SideBySide, SideRun
@@ -53,6 +53,8 @@ class SeedsResult:
     """Of the first run; the others differ by their seed."""
     runs: tuple[SeedRun, ...]
     end: ScheduleEnd
+    chosen: int | None = None
+    """The seed that went on, where only the best one does (``best_after``); None before it is chosen."""
 
     @property
     def scores(self) -> tuple[float, ...]:
@@ -89,6 +91,7 @@ def train_seeds(
     env: str | None = None,
     *,
     seeds: int,
+    best_after: int | None = None,
     run: str | os.PathLike[str] | None = None,
     config: str | os.PathLike[str] | None = None,
     preset: str = "auto",
@@ -108,6 +111,8 @@ def train_seeds(
         Id of an environment, or the name of a task (``module:Name``, ``file.py:Name``).
     seeds
         How many.
+    best_after
+        Interactions after which only the run with the best score goes on; None lets all go on.
     run
         Directory for the runs; each has its own in it. None names it ``runs/ENV-1``, or the next free number.
     config, preset, imports, settings
@@ -133,6 +138,7 @@ def train_seeds(
     if given.get("init") is not None:
         given["init"] = os.fspath(cast("str | os.PathLike[str]", given["init"]))
     resolved, _ = resolve(given, file=config, preset=preset, imports=imports)
+    wanted = Seeds(resolved, seeds, best_after)
     if resolved.seed + seeds > 2**63:
         raise InvalidArgument(f"the last of {seeds} seeds from {resolved.seed} on would be above 2**63 - 1")
     if run is not None:
@@ -146,7 +152,7 @@ def train_seeds(
         path = Path(run) if run is not None else rundir.next_free(Path("runs"), resolved.env)
         directory = SeedsDirectory(path)
         try:
-            with directory.claimed(resolved, seeds, new=True):
+            with directory.claimed(wanted, new=True):
                 return _advance(directory, set(given), watch, watch_seconds)
         except (RunExists, RunBusy):
             if run is not None or path == tried:
@@ -171,8 +177,8 @@ def resume_seeds(
     directory = SeedsDirectory(run)
     if not directory.exists():
         raise FileFault(f"{run}: no runs of several seeds in it; they are made by: clipup train ENV --seeds N")
-    before, seeds = directory.read()
-    source = str(directory.path / rundir.SEEDS)
+    seeds = directory.read()
+    before, source = seeds.config, str(directory.path / rundir.SEEDS)
     made = max((_made(one) for one, _ in directory.runs().values()), default=0) if before.generations is None else 0
     given: Mapping[str, object] = dict(changes)
     config = with_changes(before, made, given, more_generations)
@@ -182,23 +188,61 @@ def resume_seeds(
     check_same_start(init, config, source)
     if any(_made(one) == 0 for one, _ in directory.runs().values()):
         check_init(config.init, named=init is not None, source=source)
-    with directory.claimed(config, seeds, new=False):
+    with directory.claimed(replace(seeds, config=config), new=False):
         return _advance(directory, set(given) if init is None else {*given, "init"}, watch, watch_seconds)
 
 
+_Runs = Mapping[int, tuple[RunDirectory, RunConfig]]
+
+
 def _advance(directory: SeedsDirectory, typed: Collection[str], watch: Watch | None, seconds: float) -> SeedsResult:
-    """Bring all runs to their limits."""
-    runs = directory.runs()
-    sides = [
-        SideRun(f"seed {seed}", one, config, partial(_is_finished, one, config), typed)
-        for seed, (one, config) in runs.items()
-    ]
-    end = SideBySide(sides, watch=watch, watch_seconds=seconds).run()
-    config, _ = directory.read()
-    result = SeedsResult(directory.path, config, tuple(_seed_run(seed, one) for seed, (one, _) in runs.items()), end)
+    """Bring all runs to their limits; or all to where the best is chosen, and that one to its limits."""
+    seeds, runs = directory.read(), directory.runs()
+
+    def bring(some: _Runs) -> ScheduleEnd:
+        sides = [
+            SideRun(f"seed {seed}", one, config, partial(_is_finished, one, config), typed)
+            for seed, (one, config) in some.items()
+        ]
+        return SideBySide(sides, watch=watch, watch_seconds=seconds).run()
+
+    chosen: int | None = None
+    if seeds.best_after is None:
+        end = bring(runs)
+    else:
+        trials = {
+            seed: (one, replace(config, total_interactions=seeds.best_after)) for seed, (one, config) in runs.items()
+        }
+        chosen = _went_on(trials)
+        end = bring(trials if chosen is None else {})
+        if chosen is None and end.reason == "complete":
+            chosen = _best(trials)
+        if chosen is not None:
+            end = bring({chosen: runs[chosen]})
+    standings = tuple(_seed_run(seed, one) for seed, (one, _) in runs.items())
+    result = SeedsResult(directory.path, seeds.config, standings, end, chosen)
     if end.reason == "interrupted":
         raise SeedsInterrupted(result, end.exit_code)
     return result
+
+
+def _went_on(trials: _Runs) -> int | None:
+    """Return the seed that was chosen before. Its scores could not tell: it dropped that of the end of its trial."""
+    return next(
+        (
+            seed
+            for seed, (one, trial) in trials.items()
+            if one.exists() and one.read_config().total_interactions != trial.total_interactions
+        ),
+        None,
+    )
+
+
+def _best(runs: _Runs) -> int | None:
+    """Return the seed with the highest score, the first of equals; None where no run has one."""
+    scores = {seed: _seed_run(seed, one).best_score for seed, (one, _) in runs.items()}
+    scored = {seed: score for seed, score in scores.items() if score is not None}
+    return max(scored, key=lambda seed: scored[seed], default=None)
 
 
 def _is_finished(directory: RunDirectory, wanted: RunConfig) -> bool:

@@ -38,6 +38,8 @@ HUMANOID = "Humanoid-v4"
 RACES = "Humanoid-v4, the best of four starts"
 STARTS_END = 5_000_000
 PROCESSORS = 2
+LONG = 15_000_000
+"""Interactions after which a run that is not solved counts as slow."""
 MILLIONS = (0.5, 1, 2, 4, 6, 10, 16, 24)
 SOLVED = 6000.0
 SEEDS = (301, 302, 303)
@@ -142,6 +144,32 @@ def race_rows(races: dict[str, Any]) -> list[str]:
     return rows
 
 
+def early_table(found: dict[str, Any]) -> list[str]:
+    """Return how runs with a cap of 1 stood when starts end, the best first, and when they were solved."""
+    curves = {
+        f"{seed} (E)" if change.endswith("(E)") else seed: curve
+        for change, seeds in found[HUMANOID].items()
+        if change.endswith(("(the preset)", "(E)"))
+        for seed, curve in seeds.items()
+    }
+    for race in found[RACES].values():
+        chosen, _, _ = outcome(race)
+        curves[chosen] = race[chosen]
+    rows: list[tuple[float, str]] = []
+    for seed, curve in curves.items():
+        end, last = reached(curve, SOLVED), curve["interactions"][-1]
+        if end is None and last < LONG:
+            continue
+        score = float(np.interp(STARTS_END, curve["interactions"], curve["scores"]))
+        solved = f"not in {last / 1e6:.1f} million" if end is None else f"{end / 1e6:.1f} million"
+        rows.append((score, f"| {seed} | {score:.0f} | {solved} |"))
+    return [
+        "| seed | score after 5 million | 6000 passed after |",
+        "| --- | --- | --- |",
+        *(row for _, row in sorted(rows, reverse=True)),
+    ]
+
+
 def humanoid_table(changes: dict[str, Any]) -> list[str]:
     """Return the table of the Humanoid's runs: when it was solved, and scores on the way (means within a fifth)."""
     header = ["change", "seed", f"to {SOLVED:.0f}", *(f"{place:g} M" for place in MILLIONS)]
@@ -206,7 +234,7 @@ def main() -> None:
         race = dict(map(taken, sorted(arguments.race.glob("seed-*/"))))
         found.setdefault(RACES, {})[min(race, key=int)] = race
         RESULTS.write_text(json.dumps(found, ensure_ascii=False) + "\n")
-        print("\n".join(race_rows(found[RACES])))
+        print("\n".join([*race_rows(found[RACES]), "", *early_table(found)]))
         return
     if arguments.page:
         before, _, after = PAGE.read_text("utf-8").split(MARK)

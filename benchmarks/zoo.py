@@ -42,6 +42,7 @@ PUBLISHED: dict[str, dict[str, str]] = {
     "HalfCheetah-v5": {"ARS": "4815 (v3, 12 M)", "PPO": "5819 (v3, 1 M)", "SAC": "9535 (v3, 1 M)"},
     "Hopper-v5": {"ARS": "3344 (v3, 7 M)", "PPO": "2410 (v3, 1 M)", "SAC": "2326 (v3, 1 M)"},
     "Humanoid-v4": {"SAC": "6232 (v3, 2 M)"},
+    "Humanoid-v5": {"PPO": "3774* (10 M)", "SAC": "2601* (10 M)"},
     "HumanoidStandup-v5": {"PPO": "165841* (4 M)", "SAC": "138222* (1 M)"},
     "InvertedDoublePendulum-v5": {"PPO": "7622* (10 M)", "SAC": "9000* (2 M)"},
     "InvertedPendulum-v5": {"PPO": "944.9* (4 M)", "SAC": "927.6* (2 M)"},

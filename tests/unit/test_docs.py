@@ -110,11 +110,25 @@ def test_the_page_about_speed_has_what_the_seeds_of_the_preset_came_to(monkeypat
         assert f"| {seed} | {to_6000 / 1e6:.1f} million | {minutes:.0f} | {score} {link} |" in page
 
 
+def test_the_page_about_speed_has_what_the_best_of_four_starts_came_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    faster = importlib.import_module("faster")
+    races = json.loads(faster.RESULTS.read_text("utf-8"))[faster.RACES]
+    page = faster.PAGE.read_text("utf-8")
+    assert races
+    for first, row in zip(races, faster.race_rows(races), strict=True):
+        name = f"humanoid-v4-race-{first}.json"
+        found = json.loads((ROOT / "results/evaluations" / name).read_text())
+        score = f"{found['mean']:.0f} ± {found['standard_error']:.0f}, median {found['median']:.0f}"
+        assert f"{row} {score} ([evaluation](../results/evaluations/{name})) |" in page
+
+
 def test_the_page_about_speed_has_the_tables_of_its_results(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     faster = importlib.import_module("faster")
     found = json.loads(faster.RESULTS.read_text("utf-8"))
     assert "\n".join(faster.table(found)) in faster.PAGE.read_text("utf-8")
+    assert "\n".join(faster.early_table(found)) in faster.PAGE.read_text("utf-8")
     quality = importlib.import_module("gradient_quality")
     found = json.loads(quality.RESULT.read_text("utf-8"))
     assert "\n".join(quality.table(found)) in faster.PAGE.read_text("utf-8")

@@ -239,3 +239,10 @@ def test_a_race_that_cannot_be_run_is_refused_before_anything_is_written(
     assert main(["train", "Pendulum-v1", "--run", str(tmp_path / "new"), *words]) == 2
     shown = capsys.readouterr().err.strip()
     assert said in shown and "\n" not in shown and not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("line", ["best_after = 0", 'best_after = "200"', "best_after = 2e2", "best_after = true"])
+def test_a_damaged_end_of_the_starts_is_one_line(line: str, race: Path, tmp_path: Path) -> None:
+    (tmp_path / "seeds.toml").write_text((race / "seeds.toml").read_text().replace("best_after = 200", line))
+    with pytest.raises(clipup.ClipUpError, match=r"seeds\.toml: best_after must be a whole number"):
+        clipup.resume_seeds(tmp_path)

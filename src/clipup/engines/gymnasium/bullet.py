@@ -1,8 +1,9 @@
 """A faster PyBullet client: the same answers, to the last bit, with fewer calls.
 
 Bullet's environments ask for one link or joint at a time, and for each call the simulator collects the state of the
-whole body. Their client also binds the function again at each call. On Bullet's Humanoid the two together took a fifth
-of a step, about half as much as the physics (``benchmarks/bullet_client.py``).
+whole body. Their client also binds the function again at each call. Their walkers make arrays of the pose of each part,
+of which they use the position alone, and the Humanoid clips and sends one torque at a time. All of this together took
+more time than the physics (``benchmarks/bullet_client.py``).
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 _Call = Callable[..., Any]
 
+_WALKERS = "pybullet_envs_gymnasium.robot_locomotors"
 _READS = ("getBasePositionAndOrientation", "getBaseVelocity")
 _PURE_OPTIONS = frozenset({"computeLinkVelocity"})
 _BULK_READS = {"getLinkState": "getLinkStates", "getJointState": "getJointStates"}
@@ -24,7 +28,7 @@ def quicken(environment: Any) -> None:
     """Make the client of one of PyBullet's own environments faster. The environment must have been reset once.
 
     Answers are kept until any other function is called, so they are never out of date. Links and joints are read all at
-    once. Each function is bound once. Other environments are left alone.
+    once, and so are the Humanoid's torques sent. Each function is bound once. Other environments are left alone.
     """
     # Only environments whose every call goes through their client: other calls would not discard the kept answers.
     if not type(environment.unwrapped).__module__.startswith("pybullet_envs_gymnasium."):
@@ -46,6 +50,37 @@ def quicken(environment: Any) -> None:
         setattr(client, name, _remembering(bound[name], memory))
     for name, bulk in _BULK_READS.items():
         setattr(client, name, _reading_all(bound[name], bound[bulk], bound["getNumJoints"], memory, pybullet.error))
+    walkers, robot = sys.modules.get(_WALKERS), getattr(environment.unwrapped, "robot", None)
+    if walkers is None or not isinstance(robot, walkers.WalkerBase):
+        return
+    for part in robot.parts.values():
+        part.bp_pose.xyz = _position(part, client)
+    if type(robot).apply_action is walkers.Humanoid.apply_action:
+        robot.apply_action = _applying_all(robot, client, pybullet.TORQUE_CONTROL)
+
+
+def _position(part: Any, client: Any) -> _Call:
+    """What reads the position of a part of a robot: three numbers, and no array of its whole pose."""
+    body, index = part.bodies[part.bodyIndex], part.bodyPartIndex
+    if index == -1:
+        return lambda: client.getBasePositionAndOrientation(body)[0]
+    return lambda: client.getLinkState(body, index)[0]
+
+
+def _applying_all(robot: Any, client: Any, mode: int) -> _Call:
+    """What sends the Humanoid's torques in one call, rounded as one by one."""
+    one_by_one = robot.apply_action
+    body, joints = robot.motors[0].bodies[robot.motors[0].bodyIndex], [motor.jointIndex for motor in robot.motors]
+    gains = [power * robot.power for power in robot.motor_power]
+
+    def applying(action: Any) -> None:
+        if action.dtype.kind != "f" or not np.isfinite(action).all():
+            one_by_one(action)  # which says what is wrong
+            return
+        torques = np.array(gains, action.dtype) * np.clip(action, -1, 1)
+        client.setJointMotorControlArray(body, joints, mode, forces=torques.tolist())
+
+    return applying
 
 
 def _forgetting(call: _Call, memory: dict[Any, Any]) -> _Call:

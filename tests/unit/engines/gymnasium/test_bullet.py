@@ -107,6 +107,23 @@ def test_a_question_that_moves_the_links_is_no_mere_question(humanoid: Any) -> N
     assert seen[0] == seen[1]
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_torques_sent_together_round_as_one_by_one(dtype: type[np.generic], humanoid: Any) -> None:
+    plain = made("HumanoidBulletEnv-v0", quick=False)
+    actions = (np.random.default_rng(2).uniform(-2, 2, (20, 17))).astype(dtype)
+    seen: list[object] = []
+    for environment in (humanoid, plain):
+        environment.reset(seed=4)
+        seen.append([environment.unwrapped.step(action)[0].tobytes() for action in actions])
+    plain.close()
+    assert seen[0] == seen[1]
+
+
+def test_a_torque_that_is_no_number_is_refused_as_ever(humanoid: Any) -> None:
+    with pytest.raises(AssertionError):
+        humanoid.unwrapped.step(np.full(17, np.nan, np.float32))
+
+
 def test_a_link_below_the_first_is_refused_as_ever(humanoid: Any) -> None:
     client = humanoid.unwrapped._p
     body = humanoid.unwrapped.robot.objects[0]

@@ -50,7 +50,8 @@ def quicken(environment: Any) -> None:
         setattr(client, name, _remembering(bound[name], memory))
     for name, bulk in _BULK_READS.items():
         setattr(client, name, _reading_all(bound[name], bound[bulk], bound["getNumJoints"], memory, pybullet.error))
-    walkers, robot = sys.modules.get(_WALKERS), getattr(environment.unwrapped, "robot", None)
+    walkers: Any = sys.modules.get(_WALKERS)
+    robot: Any = getattr(environment.unwrapped, "robot", None)
     if walkers is None or not isinstance(robot, walkers.WalkerBase):
         return
     for part in robot.parts.values():

@@ -118,29 +118,27 @@ def taken(run: Path) -> tuple[str, dict[str, Any]]:
     }
 
 
-def outcome(race: dict[str, Any]) -> tuple[str, float | None, float | None]:
-    """Return the seed that went on, and the interactions and minutes of all starts together until it was solved.
+def outcome(race: dict[str, Any]) -> tuple[str, bool, float, float]:
+    """Return the seed that went on, whether it was solved, and the interactions and minutes of all starts until then.
 
     The starts ran side by side, each on one processor; the best one went on with all of them.
     """
     chosen = max(race, key=lambda seed: race[seed]["interactions"][-1])
     others, best = [curve for seed, curve in race.items() if seed != chosen], race[chosen]
-    end, minutes = reached(best, SOLVED), reached(best, SOLVED, "minutes")
-    if end is None or minutes is None:
-        return chosen, None, None
+    solved = reached(best, SOLVED) is not None
+    end, minutes = ((reached(best, SOLVED, what) if solved else best[what][-1]) for what in ("interactions", "minutes"))
     alone = float(np.interp(STARTS_END, best["interactions"], best["minutes"]))
     starts = (alone + sum(curve["minutes"][-1] for curve in others)) / PROCESSORS
-    return chosen, end + sum(curve["interactions"][-1] for curve in others), starts + minutes - alone
+    return chosen, solved, end + sum(curve["interactions"][-1] for curve in others), starts + minutes - alone
 
 
 def race_rows(races: dict[str, Any]) -> list[str]:
     """Return the rows about the races in docs/faster.md, but for the scores over 100 episodes."""
     rows: list[str] = []
     for first, race in races.items():
-        chosen, interactions, minutes = outcome(race)
-        seeds = f"{first} to {max(map(int, race))}"
-        solved = "| not yet |" if interactions is None else f"| {interactions / 1e6:.1f} million | {minutes:.0f} |"
-        rows.append(f"| {seeds} | {chosen} {solved}")
+        chosen, solved, interactions, minutes = outcome(race)
+        seeds, no = f"{first} to {max(map(int, race))}", "" if solved else "not in "
+        rows.append(f"| {seeds} | {chosen} | {no}{interactions / 1e6:.1f} million | {no}{minutes:.0f} |")
     return rows
 
 
@@ -153,7 +151,7 @@ def early_table(found: dict[str, Any]) -> list[str]:
         for seed, curve in seeds.items()
     }
     for race in found[RACES].values():
-        chosen, _, _ = outcome(race)
+        chosen = outcome(race)[0]
         curves[chosen] = race[chosen]
     rows: list[tuple[float, str]] = []
     for seed, curve in curves.items():

@@ -129,6 +129,18 @@ PLANS: dict[str, dict[str, Any]] = {
         "generations": 375,
         "seed": 501,
     },
+    "Humanoid-v5": {
+        "env": "Humanoid-v5",
+        "preset": "humanoid-small",
+        "physics": EULER,
+        "reward_cap": 1.0,
+        "max_speed": 0.03,
+        "population_max": 200,
+        "interactions": 30_000,
+        "evaluate_every": 40,
+        "generations": 979,
+        "seed": 4,
+    },
     "HumanoidStandup-v5": {
         "env": "HumanoidStandup-v5",
         "physics": EULER,

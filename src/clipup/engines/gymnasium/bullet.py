@@ -3,7 +3,7 @@
 Bullet's environments ask for one link or joint at a time, and for each call the simulator collects the state of the
 whole body. Their client also binds the function again at each call. Their walkers make arrays of the pose of each part,
 of which they use the position alone, and the Humanoid clips and sends one torque at a time. All of this together took
-more time than the physics (``benchmarks/bullet_client.py``).
+about as much time as the physics (``benchmarks/bullet_client.py``).
 """
 
 from __future__ import annotations

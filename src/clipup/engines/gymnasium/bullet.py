@@ -56,7 +56,8 @@ def quicken(environment: Any) -> None:
         return
     for part in robot.parts.values():
         part.bp_pose.xyz = _position(part, client)
-    if type(robot).apply_action is walkers.Humanoid.apply_action:
+    kind: Any = type(robot)
+    if kind.apply_action is walkers.Humanoid.apply_action:
         robot.apply_action = _applying_all(robot, client, pybullet.TORQUE_CONTROL)
 
 

@@ -32,7 +32,7 @@ from clipup.cli.registry import COMMANDS
 from clipup.export.policy import encode_policy, policy_file, read_policy
 from clipup.export.safetensors import decode, encode
 from clipup.runs.rundir import RunDirectory
-from clipup.runs.seeds import SeedsDirectory
+from clipup.runs.seeds import Seeds, SeedsDirectory
 
 FILES = (
     "config.toml", "records.jsonl", "clock.jsonl", "status.json", "lock", "policy.safetensors",
@@ -368,7 +368,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     assert main([*REPRODUCE, "--out", str(place / "reproduction"), "--quiet"]) == 0
     # As two runs side by side leave it, without the time that their processes take to start.
     config = RunDirectory(place / "gymnasium").read_config()
-    with SeedsDirectory(place / "seeds").claimed(config, 2, new=True):
+    with SeedsDirectory(place / "seeds").claimed(Seeds(config, 2), new=True):
         shutil.copytree(place / "gymnasium", place / "seeds" / "seed-0")
     return {path.name: path for path in place.iterdir()}
 

@@ -135,7 +135,7 @@ def test_a_table_with_median_and_quartiles_ends_it_and_more_generations_go_on_wi
         (["NoSuchThing-v0"], "NoSuchThing"),
         (["Pendulum-v1", "--policy", "convolution"], "'convolution'"),
         (["Pendulum-v1", "--engine", "gymnasium", "--stop", "solved"], "--target-score"),
-        (["Pendulum-v1", "--init", "nothing.safetensors"], "nothing.safetensors"),
+        (["Pendulum-v1", "--engine", "gymnasium", "--init", "nothing.safetensors"], "nothing.safetensors"),
         (["Pendulum-v1", "--seed", str(2**63 - 1)], "2**63"),
         (["Pendulum-v1", "--seeds", "0"], "at least 1"),
         (["Pendulum-v1", "--seeds", "100000"], "from 1 to"),

@@ -15,7 +15,7 @@ from clipup.processors import available_threads
 from clipup.runs.config import RunConfig
 from clipup.runs.resolve import resolve
 from clipup.runs.rundir import RunDirectory
-from clipup.runs.seeds import SeedsDirectory
+from clipup.runs.seeds import Seeds, SeedsDirectory
 from clipup.runs.trust import check_import, trusted_execution
 from clipup.training import api
 
@@ -130,7 +130,7 @@ def test_a_policy_that_only_a_run_names_is_not_read(
     assert "init may only repeat that, got 'another'" in capsys.readouterr().err
     assert [path.name for path in run.iterdir()] == ["config.toml"]
     seeds = tmp_path / "seeds"
-    with SeedsDirectory(seeds).claimed(RunDirectory(run).read_config(), 2, new=True):
+    with SeedsDirectory(seeds).claimed(Seeds(RunDirectory(run).read_config(), 2), new=True):
         pass
     assert main(["resume", str(seeds), "--quiet"]) == 2 and f"--init {init}" in capsys.readouterr().err
     assert {path.name for path in seeds.iterdir()} == {"seeds.toml", "lock"}

@@ -18,7 +18,7 @@ from clipup.runs.keywords import RunChanges, RunSettings
 from clipup.runs.records import Standing, read_standing
 from clipup.runs.resolve import resolve
 from clipup.runs.rundir import RunDirectory
-from clipup.runs.seeds import Seeds, SeedsDirectory, check_seeds
+from clipup.runs.seeds import Seeds, SeedsDirectory
 from clipup.runs.trust import check_cluster, check_import, check_init, check_policy_import, check_same_start
 from clipup.training.api import check, with_changes
 from clipup.training.side_by_side import ScheduleEnd, ScheduleProgress, SideBySide, SideRun
@@ -133,7 +133,6 @@ def train_seeds(
         )
     if not isinstance(settings.get("policy", ""), str):
         raise InvalidArgument("several seeds run in processes of their own: give the name of a policy, module:Class")
-    check_seeds(seeds)
     given: dict[str, object] = dict(settings) if env is None else {**settings, "env": env}
     if given.get("init") is not None:
         given["init"] = os.fspath(cast("str | os.PathLike[str]", given["init"]))

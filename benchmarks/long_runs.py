@@ -101,6 +101,8 @@ def save(run: RunDirectory) -> None:
     for pattern in ("*.toml", "*.jsonl", "*.json", "*.safetensors"):
         for path in run.path.glob(pattern):
             shutil.copy(path, new)
+    config = new / run.config_path.name  # its comment names the run's place: not that on this machine
+    config.write_text(config.read_text("utf-8").replace(str(run.path), f"reproduction/runs/{run.path.name}"), "utf-8")
     shutil.rmtree(target, ignore_errors=True)
     new.rename(target)
 

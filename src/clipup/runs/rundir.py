@@ -128,24 +128,17 @@ class RunDirectory:
     def create(self, config: RunConfig) -> None:
         """Make the directory of a new run and lock it. One that holds anything is refused and left as it is."""
         self.check_new()
-        try:
-            make_directories(self.path)
-            self._acquire()
-            self.check_new()  # another process may have come, run and gone in between
-        except FileFault as fault:
-            if isinstance(fault.__cause__, FileExistsError | NotADirectoryError):
-                raise self._blocked() from None
-            raise
+        make_directories(self.path)
+        self._acquire()
+        self.check_new()  # another process may have come, run and gone in between
         # The configuration makes it a run, so it comes first: killed before, it is new; after, it can be resumed.
         self.write_config(config)
         self._checkpoints = self.files.child(CHECKPOINTS, create=True)
 
     def check_new(self) -> None:
         """Refuse a path that holds more than what a run leaves that was killed before it began."""
-        if not self.path.is_symlink() and not self.path.exists():
+        if not is_taken(self.path):
             return
-        if not self.path.is_dir():
-            raise self._blocked()
         with Directory(self.path) as directory:
             names = directory.names()
         if all(name == self.lock_path.name or is_unfinished(name, self.config_path.name) for name in names):
@@ -160,11 +153,6 @@ class RunDirectory:
             return import_flag(self.read_config())
         except (FileFault, OSError):
             return ""
-
-    def _blocked(self) -> RunExists:
-        """The error for a path of which some part is a file."""
-        file = next((part for part in (self.path, *self.path.parents) if part.exists()), self.path)
-        return RunExists(f"{file} already exists and is not a directory; choose another --run")
 
     def open(self) -> None:
         """Lock the directory of an existing run."""
@@ -293,6 +281,14 @@ def _is_own(path: Path) -> bool:
         return stat.S_ISREG(path.lstat().st_mode)
     except (OSError, ValueError):
         return True
+
+
+def is_taken(path: Path) -> bool:
+    """Whether there is a directory at `path`. Refuse one where it could not be made, because a file is in its way."""
+    nearest = next((part for part in (path, *path.parents) if os.path.lexists(part)), path)
+    if not nearest.is_dir():
+        raise RunExists(f"{nearest} already exists and is not a directory; choose another --run")
+    return nearest == path
 
 
 def is_run(path: Path) -> bool:

@@ -27,7 +27,7 @@ from clipup.files import (
 )
 from clipup.runs.config import RunConfig
 from clipup.runs.resolve import make_config
-from clipup.runs.rundir import SEEDS, RunDirectory
+from clipup.runs.rundir import SEEDS, RunDirectory, is_taken
 from clipup.runs.toml import format_config
 from clipup.runs.trust import import_flag, start_flag
 
@@ -89,13 +89,12 @@ class SeedsDirectory:
 
     def check_new(self) -> None:
         """Refuse a path that holds more than what a call leaves that was killed before it began."""
-        if not self.path.is_symlink() and not self.path.exists():
+        if not is_taken(self.path):
             return
-        if self.path.is_dir():
-            with Directory(self.path) as directory:
-                names = directory.names()
-            if all(name == DirectoryLock.NAME or is_unfinished(name, SEEDS) for name in names):
-                return
+        with Directory(self.path) as directory:
+            names = directory.names()
+        if all(name == DirectoryLock.NAME or is_unfinished(name, SEEDS) for name in names):
+            return
         if self.exists():
             raise RunExists(f"{self.path} already exists; go on: clipup resume {self.path}, or choose another --run")
         raise RunExists(f"{self.path} already holds files of something else; choose another --run")

@@ -140,8 +140,11 @@ def train_seeds(
     wanted = Seeds(resolved, seeds, best_after)
     if resolved.seed + seeds > 2**63:
         raise InvalidArgument(f"the last of {seeds} seeds from {resolved.seed} on would be above 2**63 - 1")
+    # The user need not wait for environments before a place is refused.
     if run is not None:
-        SeedsDirectory(run).check_new()  # the user need not wait for environments first
+        SeedsDirectory(run).check_new()
+    else:
+        rundir.is_taken(rundir.next_free(Path("runs"), resolved.env))
     # An environment that may hang is made by the runs only, whose clocks watch it.
     for text in check(resolved) if resolved.cluster is None and resolved.episode_timeout is None else ():
         if warn is not None:

@@ -45,7 +45,7 @@ def test_train_has_a_flag_for_every_setting(capsys):
         (["train", "CartPole-v1", "--max-speed", "fast"], "max_speed must be a number, got 'fast'"),
         (["train", "CartPole-v1", "--population", "-4"], "at least 2"),
         (["train", "CartPole-v1", "--max-speed", "inf"], "max_speed must be a finite number, got inf"),
-        (["train", "CartPole-v1", "--reward-terms", "1"], "reward_terms name term 1"),
+        (["train", "CartPole-v1", "--reward-terms", "1", "--workers", "1"], "reward_terms name term 1"),
         (["train", "Walker2d-v2"], "Walker2d-v2"),
         (["train", "CartPole-v1", "--optimizer", "sgd"], "one of clipup, adam, noclip"),
         (["train", "CartPole-v1", "--env."], "needs a name"),
@@ -85,11 +85,17 @@ def test_whatever_is_wrong_is_one_line_and_exit_code_2(words, expected, capsys, 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_where_runs_would_go_is_named(capsys, tmp_path, monkeypatch):
+@pytest.mark.parametrize("seeds", [[], ["--seeds", "2"]])
+def test_what_is_in_the_way_of_runs_is_named_before_the_task_is_looked_at(seeds, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    words = ["train", "no_such_module:Env-v0", *seeds]  # the task would be refused next
     (tmp_path / "runs").touch()
-    assert main(["train", "CartPole-v1", "--generations", "1", "--population", "4"]) == 2
-    assert capsys.readouterr().err == "clipup: runs already exists and is not a directory; choose another --run\n"
+    assert main(words) == 2
+    (tmp_path / "runs").unlink()
+    (tmp_path / "runs").symlink_to("nowhere")
+    assert main(words) == 2
+    line = "clipup: runs already exists and is not a directory; choose another --run\n"
+    assert capsys.readouterr().err == line + line
 
 
 def test_the_standard_deviations_can_be_kept_and_their_bound_taken_away(capsys):

@@ -149,9 +149,11 @@ def test_a_mistake_is_one_line_before_anything_is_written(
     assert said in shown and "\n" not in shown and not (tmp_path / "new").exists()
 
 
-def test_what_needs_one_run_names_those_below(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_needs_one_run_names_the_best_of_those_below(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scores = {run: read_standing(run / "records.jsonl").best_score or 0.0 for run in sorted(whole.glob("seed-*/"))}
     assert main(["evaluate", str(whole)]) == 2
-    assert str(whole / "seed-7") in capsys.readouterr().err
+    best = max(scores, key=lambda run: scores[run])
+    assert f"name one of them, such as {best}, which has the best score" in capsys.readouterr().err
     with pytest.raises(clipup.ClipUpError, match=r"several seeds.*seed-N"):
         clipup.resume(whole)
 

@@ -168,9 +168,12 @@ def policy_file(path: str | os.PathLike[str], *, best: bool = False) -> Path:
             raise FileFault(f"{found}: cannot be read: a link, or not a regular file")
         hint = "no evaluation was due yet (evaluate_every)" if best else "has this run finished a generation?"
         with Directory(target) as directory:
-            inner = [name for name in sorted(directory.names()) if is_file_below(target / name, POLICY)]
+            inner = [target / name for name in sorted(directory.names()) if is_file_below(target / name, POLICY)]
         if inner:
-            hint = f"it holds several runs, so name one of them, such as {target / inner[0]}"
+            scores = [max(_score(run / POLICY), _score(run / BEST_POLICY)) for run in inner]
+            first = inner[scores.index(max(scores))]
+            which = f"such as {first}" if max(scores) == -math.inf else f"such as {first}, which has the best score"
+            hint = f"it holds several runs, so name one of them, {which}"
         raise FileFault(f"{target}: no {found.name} in it; {hint}")
     return found
 

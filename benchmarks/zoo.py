@@ -229,13 +229,16 @@ def gallery() -> list[str]:
 def table() -> list[str]:
     """Return the lines of the table in docs/zoo.md."""
     methods = ("ARS", "PPO", "SAC")
-    lines = [f"| name | policy | score | interactions | seconds | {' | '.join(methods)} |", "|---" * (5 + 3) + "|"]
+    header = ["name", "policy", "max speed", "population", "score", "interactions", "seconds", *methods]
+    rows = [header, ["---"] * len(header)]
     for entry in catalog():
-        policy = read_policy(entry.path)[0].network.describe()
-        cells = [entry.name, f"`{policy}`", f"{entry.score:.1f} ± {entry.standard_error:.1f}"]
-        cells += [f"{entry.interactions / 1e6:.2f} M", f"{entry.seconds:.0f}"]
-        lines.append("| " + " | ".join([*cells, *(entry.published.get(name, "") for name in methods)]) + " |")
-    return lines
+        policy, config = read_policy(entry.path)[0].network.describe(), entry.config
+        growing = config.population_max is not None and config.interactions is not None
+        rows.append([entry.name, f"`{policy}`", f"{config.max_speed:g}"])
+        rows[-1] += [f"{config.population} to {config.population_max}" if growing else f"{config.population}"]
+        rows[-1] += [f"{entry.score:.1f} ± {entry.standard_error:.1f}", f"{entry.interactions / 1e6:.2f} M"]
+        rows[-1] += [f"{max(1.0, entry.seconds):.0f}", *(entry.published.get(name, "") for name in methods)]
+    return ["| " + " | ".join(row) + " |" for row in rows]
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tomllib
 from itertools import islice
 from pathlib import Path
 
@@ -73,6 +74,16 @@ def test_a_training_is_repeated_to_the_same_bits(tmp_path: Path) -> None:
     assert read_records(run / "records.jsonl")[-1].total_interactions >= entry.interactions
     again, kept = (clipup.load_policy(path) for path in (run / "best-policy.safetensors", entry.path))
     assert again.parameters.tobytes() == kept.parameters.tobytes()
+
+
+def test_the_settings_of_a_training_can_be_seen_and_are_those_it_takes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["zoo", "train", "CartPole-v1", "--dry-run"]) == 0
+    (tmp_path / "seen.toml").write_text(capsys.readouterr().out)
+    assert main(["zoo", "train", "CartPole-v1", "--run", str(tmp_path / "run"), "--quiet"]) == 0
+    seen, made = (tomllib.loads((tmp_path / name).read_text()) for name in ("seen.toml", "run/config.toml"))
+    assert seen == made
 
 
 def test_the_robot_of_our_own_learns_alike_on_one_and_on_two_threads() -> None:

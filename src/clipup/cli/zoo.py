@@ -19,7 +19,8 @@ EXAMPLES = """examples:
   clipup zoo
   clipup zoo play CartPole-v1
   clipup zoo play Swimmer-v5 -o swimmer.mp4 --max-seconds 8
-  clipup zoo train Pendulum-v1 --run runs/pendulum"""
+  clipup zoo train Pendulum-v1 --run runs/pendulum
+  clipup zoo train Pendulum-v1 --dry-run"""
 
 ACTIONS = ("list", "play", "train")
 
@@ -36,6 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     play.add_argument("--max-seconds", type=float, metavar="X", help="cut each recorded episode after X seconds")
     train = parser.add_argument_group("train")
     train.add_argument("--run", metavar="DIR", help="run directory (default: runs/ENV-1, or the next free number)")
+    train.add_argument("--dry-run", action="store_true", help="print the settings of the training and stop")
     add_output_flags(parser)
 
 
@@ -92,6 +94,11 @@ def _play(entry: Trained, arguments: argparse.Namespace) -> int:
 
 
 def _train(entry: Trained, arguments: argparse.Namespace) -> int:
+    if arguments.dry_run:
+        from clipup.runs.toml import format_config
+
+        say(format_config(entry.config).rstrip("\n"))
+        return 0
     from clipup.cli.running import carry_out
     from clipup.training.api import train
 

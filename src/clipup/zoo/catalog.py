@@ -15,6 +15,8 @@ from typing import Any, cast
 from clipup.decoding import RESULTS, decode_object
 from clipup.errors import InvalidArgument
 from clipup.files import package_text
+from clipup.runs.config import RunConfig
+from clipup.runs.resolve import resolve
 from clipup.suggestions import did_you_mean
 
 FOLDER = Path(str(resources.files("clipup.zoo")))
@@ -51,6 +53,12 @@ class Trained:
     def env(self) -> str:
         """The task's id."""
         return str(self.settings["env"])
+
+    @property
+    def config(self) -> RunConfig:
+        """The whole configuration of its training, defaults and preset included."""
+        given = dict(self.settings)
+        return resolve(given, preset=given.pop("preset", "auto"))[0]
 
     @property
     def imports(self) -> tuple[str, ...]:

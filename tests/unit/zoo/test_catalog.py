@@ -10,7 +10,6 @@ import pytest
 
 from clipup.errors import InvalidArgument
 from clipup.export.policy import read_policy
-from clipup.runs.resolve import resolve
 from clipup.zoo import catalog, trained_on
 from clipup.zoo.catalog import FOLDER
 
@@ -23,11 +22,8 @@ def test_every_entry_has_a_policy_for_its_task_and_every_policy_an_entry() -> No
 
 def test_every_entry_can_be_trained_again_as_it_was() -> None:
     for entry in catalog():
-        settings = dict(entry.settings)
-        preset = settings.pop("preset", "auto")
-        config, _ = resolve(settings, preset=preset)
-        assert config.seed == entry.settings["seed"]
-        assert config.policy == read_policy(entry.path)[0].network.describe()
+        assert entry.config.seed == entry.settings["seed"]
+        assert entry.config.policy == read_policy(entry.path)[0].network.describe()
 
 
 def test_every_score_has_its_error_over_a_hundred_episodes() -> None:

@@ -2,7 +2,7 @@
 
     python benchmarks/zoo.py NAME [NAME ...] [--runs DIR] [--workers N] [--unfinished]
     python benchmarks/zoo.py --film [NAME ...]        (docs/images/zoo: a small moving picture of each policy)
-    python benchmarks/zoo.py --page                   (puts the table and the pictures into docs/zoo.md)
+    python benchmarks/zoo.py --page                   (puts the tables and the pictures into docs/zoo.md)
 
 PLANS has what each training is given. A run that is in DIR already goes on, or is taken as it is if it has finished.
 So the command can be stopped and called again. `--unfinished` takes a run as far as it is. The policy is the best
@@ -226,19 +226,23 @@ def gallery() -> list[str]:
     return ["| " + " | ".join(row) + " |" for row in [[" "] * COLUMNS, ["---"] * COLUMNS, *rows]]
 
 
-def table() -> list[str]:
-    """Return the lines of the table in docs/zoo.md."""
+def tables() -> list[str]:
+    """Return the lines of the two tables in docs/zoo.md: the scores, and what the training took."""
     methods = ("ARS", "PPO", "SAC")
-    header = ["name", "policy", "max speed", "population", "score", "interactions", "seconds", *methods]
-    rows = [header, ["---"] * len(header)]
+    scores = [["name", "policy", "score", *methods]]
+    trainings = [["name", "max speed", "population", "interactions", "seconds"]]
     for entry in catalog():
         policy, config = read_policy(entry.path)[0].network.describe(), entry.config
+        score = f"{entry.score:.1f} ± {entry.standard_error:.1f} ({entry.interactions / 1e6:.2g} M)"
+        scores.append([entry.name, f"`{policy}`", score, *(entry.published.get(name, "") for name in methods)])
         growing = config.population_max is not None and config.interactions is not None
-        rows.append([entry.name, f"`{policy}`", f"{config.max_speed:g}"])
-        rows[-1] += [f"{config.population} to {config.population_max}" if growing else f"{config.population}"]
-        rows[-1] += [f"{entry.score:.1f} ± {entry.standard_error:.1f}", f"{entry.interactions / 1e6:.2f} M"]
-        rows[-1] += [f"{max(1.0, entry.seconds):.0f}", *(entry.published.get(name, "") for name in methods)]
-    return ["| " + " | ".join(row) + " |" for row in rows]
+        population = f"{config.population} to {config.population_max}" if growing else f"{config.population}"
+        cost = [f"{entry.interactions / 1e6:.2f} M", f"{max(1.0, entry.seconds):.0f}"]
+        trainings.append([entry.name, f"{config.max_speed:g}", population, *cost])
+    lines: list[str] = []
+    for header, *rows in (scores, trainings):
+        lines += ["| " + " | ".join(row) + " |" for row in (header, ["---"] * len(header), *rows)] + [""]
+    return lines[:-1]
 
 
 def main() -> None:
@@ -249,7 +253,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int)
     parser.add_argument("--unfinished", action="store_true", help="take a run that is there as far as it is")
     parser.add_argument("--film", action="store_true", help="film the policies instead of training them")
-    parser.add_argument("--page", action="store_true", help="put the table and the pictures into docs/zoo.md")
+    parser.add_argument("--page", action="store_true", help="put the tables and the pictures into docs/zoo.md")
     arguments = parser.parse_args()
     if arguments.film:
         for name in arguments.names or [entry.name for entry in catalog()]:
@@ -263,7 +267,7 @@ def main() -> None:
         print(name, json.dumps(entry), flush=True)
     if arguments.page:
         before, _, after = PAGE.read_text("utf-8").split(MARK)
-        PAGE.write_text(MARK.join([before, "\n" + "\n".join([*table(), "", *gallery()]) + "\n", after]), "utf-8")
+        PAGE.write_text(MARK.join([before, "\n" + "\n".join([*tables(), "", *gallery()]) + "\n", after]), "utf-8")
     elif not arguments.names:
         print("\n".join(PLANS))
 

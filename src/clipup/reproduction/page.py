@@ -185,8 +185,8 @@ def _unfinished(results: Path, link: str) -> list[str]:
     if not (results / UNFINISHED_DIRECTORY).is_dir():
         return []
     return [
-        f"[{UNFINISHED_DIRECTORY}]({link}/{UNFINISHED_DIRECTORY}) holds the long runs that are not finished, with "
-        "their newest checkpoints. To continue them: "
+        f"[{results.name}/{UNFINISHED_DIRECTORY}]({link}/{UNFINISHED_DIRECTORY}) holds the runs that are not finished, "
+        "with their newest checkpoints. To continue them: "
         f"`mkdir -p reproduction/{RUNS_DIRECTORY} && cp -r {results.name}/{UNFINISHED_DIRECTORY}/* "
         f"reproduction/{RUNS_DIRECTORY}/`, then run the commands below.\n"
     ]

@@ -31,11 +31,11 @@ def test_every_score_has_its_error_over_a_hundred_episodes() -> None:
         assert entry.episodes == 100 and math.isfinite(entry.score) and entry.standard_error >= 0
 
 
-def test_the_page_has_the_table_of_the_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_has_the_tables_of_the_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
     root = Path(__file__).parents[3]
     monkeypatch.syspath_prepend(root / "benchmarks")
     zoo, page = importlib.import_module("zoo"), (root / "docs/zoo.md").read_text("utf-8")
-    assert "\n".join(zoo.table()) in page and "\n".join(zoo.gallery()) in page
+    assert "\n".join(zoo.tables()) in page and "\n".join(zoo.gallery()) in page
     assert [entry.name for entry in catalog() if not (zoo.PICTURES / f"{entry.name}.webp").is_file()] == []
 
 

@@ -32,6 +32,7 @@ PICTURES = PAGE.parent / "images/zoo"
 PICTURE_SECONDS, PICTURE_RATE, PICTURE_SIZE = 4, 12, 180
 COLUMNS = 4
 CATALOG = FOLDER / "catalog.json"
+TUNING = Path(__file__).parent / "results/zoo_tuning.json"
 PUBLISHED: dict[str, dict[str, str]] = {
     "Acrobot-v1": {"ARS": "-82.9 (0.5 M)", "PPO": "-73.5 (1 M)"},
     "Ant-v5": {"ARS": "2334 (v3, 75 M)", "PPO": "2515* (10 M)", "SAC": "4844* (2 M)"},

@@ -79,7 +79,7 @@ PLANS: dict[str, dict[str, Any]] = {
     "Pendulum-v1": {
         "env": "Pendulum-v1",
         "policy": "mlp:16",
-        "max_speed": 0.15,
+        "max_speed": 0.985,
         "population": 200,
         "generations": 500,
         "normalize": True,

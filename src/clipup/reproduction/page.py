@@ -16,7 +16,7 @@ from clipup.evaluation.intervals import summarize_group
 from clipup.files import package_text, write_output
 from clipup.reproduction.experiments import EXPERIMENTS, FAMILIES, RANKS, SCALES, Experiment, experiment_named
 from clipup.reproduction.planned_runs import RUNS_DIRECTORY
-from clipup.reproduction.results import GroupResult, Results, read_results
+from clipup.reproduction.results import GroupResult, Results, RunResult, read_results
 from clipup.reproduction.rules import RULES
 from clipup.reproduction.targets import claims_of, published_mean, published_percent
 from clipup.reproduction.verdicts import NOT_ENOUGH, VERDICTS, Verdict, verdicts
@@ -24,6 +24,8 @@ from clipup.reproduction.verdicts import NOT_ENOUGH, VERDICTS, Verdict, verdicts
 UNFINISHED_DIRECTORY = "unfinished"
 GROUP_HEADER = ("group", "paper", "ours: mean ± stdev", "interquartile mean (95 %)", "finished runs", "further runs")
 RUN_HEADER = ("group", "seed", "engine", "generations", "interactions", "last score", "best score")
+FORECAST_FROM = 20
+"""Scores that a curve must have to say where it leads."""
 CLAIM_HEADER = ("claim", "where", "paper", "ours", "interval", "runs", "verdict")
 
 
@@ -218,7 +220,7 @@ def _section(experiment: Experiment, results: Results | None, directory: Path, l
     if experiment.name == "fitness-scale":
         lines += _exploration(results)
     if experiment.name == "humanoid-bullet":
-        lines += _projection(results)
+        lines += [*_projection(results), *_forecasts(results, experiment.threshold)]
     for table in tables(results, verdicts(results)):
         lines += [f"**{table.title}**", "", table.markdown(), ""]
     for kind in experiment.figures:
@@ -278,6 +280,34 @@ def _projection(results: Results) -> list[str]:
         "about 15 and 24 hours on 64 vCPUs).",
         "",
     ]
+
+
+def _forecasts(results: Results, threshold: float | None) -> list[str]:
+    """Where the curves of runs that have not reached the threshold lead to."""
+    runs = [run for group in results.groups for run in group.runs]
+    texts = [] if threshold is None else [_forecast(run, threshold) for run in runs]
+    return [line for text in texts if text for line in (text, "")]
+
+
+def _forecast(run: RunResult, threshold: float) -> str:
+    """Where a straight line through the scores of a run's second half reaches the threshold."""
+    places, scores = np.asarray(run.score_interactions) / 1e6, np.asarray(run.scores)
+    if len(scores) < FORECAST_FROM or run.interactions_to(threshold) is not None:
+        return ""
+    late = places >= places[-1] / 2
+    slope, start = np.polyfit(places[late], scores[late], 1)
+    line = (
+        f"A straight line through the scores of the second half of seed {run.seed}, from {places[late][0]:.1f} million "
+    )
+    line += f"interactions on, gains {slope:.3g} per million"
+    if slope <= 0:
+        return f"{line}: it never reaches {threshold:.0f}, the solving threshold."
+    end = (threshold - start) / slope
+    hours = (1e6 * end - run.interactions) * run.seconds / run.interactions * (run.workers or 1) / 2 / 3600
+    return (
+        f"{line}. It reaches {threshold:.0f}, the solving threshold, after {end:.0f} million: {hours:.0f} more hours "
+        "of two processors at this pace. No run here is long enough to say whether the curve stays straight."
+    )
 
 
 def _rules() -> str:

@@ -99,6 +99,29 @@ def test_bullet_s_time_on_64_cores_is_projected_from_the_pace_of_its_runs(
     assert "made 500 interactions per second and core" in page and "would take 6.5 and 8.7 hours on 64 cores" in page
 
 
+@pytest.mark.parametrize(
+    ("gain", "said"),
+    [
+        (50.0, "gains 50 per million. It reaches 3500, the solving threshold, after 70 million: 7 more hours of two"),
+        (-1.0, "gains -1 per million: it never reaches 3500"),
+        (90.0, None),  # solved
+    ],
+)
+def test_bullet_s_curve_says_where_it_leads(
+    gain: float, said: str | None, make_results: MakeResults, tmp_path: Path
+) -> None:
+    places = [million * 1_000_000 for million in range(1, 41)]
+    scores = [40.0 if place <= 10e6 else gain * place / 1e6 for place in places]  # its first part counts for nothing
+    way = {"score_interactions": tuple(places), "scores": tuple(scores)}
+    run = run_result(1, scores[-1], interactions=40_000_000, seconds=64_000.0, workers=1, **way)
+    (tmp_path / "humanoid-bullet.json").write_bytes(encode(make_results("humanoid-bullet", {"clipup": [run]})))
+    page = build_page(tmp_path, tmp_path / "page.md")
+    assert page.count("A straight line through the scores of the second half of seed 1, from 20.0 million") == bool(
+        said
+    )
+    assert said is None or said in page
+
+
 def test_what_the_scale_does_to_the_standard_deviation_is_told(make_results: MakeResults, tmp_path: Path) -> None:
     scales = ("ranks", "raw", "times-1000", "over-1000")
     runs = {

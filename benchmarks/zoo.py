@@ -263,7 +263,7 @@ def _answer(tuning: dict[str, Any]) -> str:
     """Return what a search of zoo_tuning.py found, in a few words."""
     scores: dict[str, list[float]] = tuning["scores"]
     if len(scores) > 1 and len({score for values in scores.values() for score in values}) == 1:
-        return "all the same"
+        return "no difference"
     return next(iter(scores)).removeprefix("max_speed ").replace("_", " ")
 
 

@@ -5,8 +5,8 @@
 The settings are those of PLANS in zoo.py without that number. SEARCHES says how long a run of the search is and how
 many of them it may cost. Where the number of the plan is within KEPT of the answer, the plan keeps it: closer values
 cannot be told apart from the luck of a seed (docs/tuning.md). It keeps it too where the values that were run to the end
-all score the same. Otherwise the policy is trained again with the answer. Searches and KEPT were written down before the
-first search.
+all score the same. Otherwise the policy is trained again with the answer. Searches and KEPT were written down before
+the first search.
 
 Stopped, this goes on where it was. Writes benchmarks/results/zoo_tuning.json; `zoo.py --page` shows it in docs/zoo.md.
 """

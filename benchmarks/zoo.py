@@ -2,7 +2,7 @@
 
     python benchmarks/zoo.py NAME [NAME ...] [--runs DIR] [--workers N] [--unfinished]
     python benchmarks/zoo.py --film [NAME ...]        (docs/images/zoo: a small moving picture of each policy)
-    python benchmarks/zoo.py --page                   (puts the tables and the pictures into docs/zoo.md)
+    python benchmarks/zoo.py --page                   (puts the pictures and the tables into docs/zoo.md)
 
 PLANS has what each training is given. A run that is in DIR already goes on, or is taken as it is if it has finished.
 So the command can be stopped and called again. `--unfinished` takes a run as far as it is. The policy is the best
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -256,7 +257,7 @@ def tables() -> list[str]:
     lines: list[str] = []
     for header, *rows in (scores, trainings):
         lines += ["| " + " | ".join(row) + " |" for row in (header, ["---"] * len(header), *rows)] + [""]
-    return lines[:-1]
+    return [re.sub(r"(?<=\d) M\b", "\N{NO-BREAK SPACE}M", line) for line in lines[:-1]]
 
 
 def _answer(tuning: dict[str, Any]) -> str:
@@ -275,7 +276,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int)
     parser.add_argument("--unfinished", action="store_true", help="take a run that is there as far as it is")
     parser.add_argument("--film", action="store_true", help="film the policies instead of training them")
-    parser.add_argument("--page", action="store_true", help="put the tables and the pictures into docs/zoo.md")
+    parser.add_argument("--page", action="store_true", help="put the pictures and the tables into docs/zoo.md")
     arguments = parser.parse_args()
     if arguments.film:
         for name in arguments.names or [entry.name for entry in catalog()]:
@@ -289,7 +290,7 @@ def main() -> None:
         print(name, json.dumps(entry), flush=True)
     if arguments.page:
         before, _, after = PAGE.read_text("utf-8").split(MARK)
-        PAGE.write_text(MARK.join([before, "\n" + "\n".join([*tables(), "", *gallery()]) + "\n", after]), "utf-8")
+        PAGE.write_text(MARK.join([before, "\n" + "\n".join([*gallery(), "", *tables()]) + "\n", after]), "utf-8")
     elif not arguments.names:
         print("\n".join(PLANS))
 

@@ -115,7 +115,7 @@ PLANS: dict[str, dict[str, Any]] = {
     },
     "Stool": {
         "env": "clipup.zoo.tasks.stool:Stool",
-        "max_speed": 0.3,
+        "max_speed": 0.01,
         "population": 100,
         "generations": 250,
     },

@@ -1,7 +1,7 @@
 """A robot that no library has: a three-legged stool that walks. Its task is the functions below.
 
     clipup zoo play Stool -o stool.mp4
-    clipup train clipup.zoo.tasks.stool:Stool --generations 250 --population 100 --max-speed 0.3 --seed 1
+    clipup train clipup.zoo.tasks.stool:Stool --generations 250 --population 100 --max-speed 0.01 --seed 1
 
 Each leg swings forwards and backwards, and stretches like a telescope. No leg has a knee.
 """

@@ -142,7 +142,7 @@ PLANS: dict[str, dict[str, Any]] = {
         "population_max": 200,
         "interactions": 30_000,
         "evaluate_every": 40,
-        "generations": 979,
+        "generations": 1400,
         "seed": 4,
     },
     "HumanoidStandup-v5": {

@@ -109,6 +109,10 @@ def test_a_policy_with_a_task_of_the_zoo_s_own_plays(capsys: pytest.CaptureFixtu
         (["play"], "needs the name of a policy"),
         (["play", "CartPole"], "did you mean"),
         (["play", "CartPole-v1", "--max-seconds", "2"], "give -o FILE"),
+        (["CartPole-v1"], "got 'CartPole-v1' (see: clipup zoo play CartPole-v1)"),
+        (["--dry-run"], "--dry-run is a flag of clipup zoo train; clipup zoo list has no use for it"),
+        (["play", "CartPole-v1", "--run", "x"], "--run is a flag of clipup zoo train"),
+        (["train", "CartPole-v1", "--seed", "0"], "--seed is a flag of clipup zoo play; clipup zoo train has no use"),
     ],
 )
 def test_what_cannot_work_is_refused_in_one_line(

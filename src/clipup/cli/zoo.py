@@ -20,9 +20,11 @@ EXAMPLES = """examples:
   clipup zoo play CartPole-v1
   clipup zoo play Swimmer-v5 -o swimmer.mp4 --max-seconds 8
   clipup zoo train Pendulum-v1 --run runs/pendulum
-  clipup zoo train Pendulum-v1 --dry-run"""
+  clipup zoo train Pendulum-v1 --dry-run > pendulum.toml     (its settings; then with another seed:)
+  clipup train --config pendulum.toml --seed 2"""
 
-ACTIONS = ("list", "play", "train")
+FLAGS = {"list": (), "play": ("episodes", "seed", "output", "max_seconds"), "train": ("run", "dry_run")}
+"""What can be done, and the flags of each, by the names of their values."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help="a policy of the list")
     play = parser.add_argument_group("play")
     play.add_argument("--episodes", type=whole_number, metavar="N", help="how many (default: 16, or 1 in a video)")
-    play.add_argument("--seed", type=seed_number, default=0, metavar="N", help="fixes the episodes (default: 0)")
+    play.add_argument("--seed", type=seed_number, metavar="N", help="fixes the episodes (default: 0)")
     play.add_argument("-o", "--output", metavar="FILE", help="record video.mp4 or video.gif instead of evaluating")
     play.add_argument("--max-seconds", type=float, metavar="X", help="cut each recorded episode after X seconds")
     train = parser.add_argument_group("train")
@@ -43,14 +45,28 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """List, play or train."""
-    if arguments.action not in ACTIONS:
-        raise InvalidArgument(f"expected play or train, got {arguments.action!r} (see: clipup zoo --help)")
+    if arguments.action not in FLAGS:
+        meant = f"play {arguments.action}" if any(entry.name == arguments.action for entry in catalog()) else "--help"
+        raise InvalidArgument(f"expected play or train, got {arguments.action!r} (see: clipup zoo {meant})")
+    _check_flags(arguments)
     if arguments.action == "list":
         return _list(json_output=arguments.json)
     if arguments.name is None:
         raise InvalidArgument(f"clipup zoo {arguments.action} needs the name of a policy (see: clipup zoo)")
     entry = trained_on(arguments.name)
     return _train(entry, arguments) if arguments.action == "train" else _play(entry, arguments)
+
+
+def _check_flags(arguments: argparse.Namespace) -> None:
+    """Refuse the flags of another action, which would do nothing."""
+    for action, names in FLAGS.items():
+        values = {name: getattr(arguments, name) for name in names}
+        given = [name for name, value in values.items() if value is not None and value is not False]
+        if given and action != arguments.action:
+            flag = f"--{given[0].replace('_', '-')}"
+            raise InvalidArgument(
+                f"{flag} is a flag of clipup zoo {action}; clipup zoo {arguments.action} has no use for it"
+            )
 
 
 def _list(*, json_output: bool) -> int:
@@ -82,7 +98,7 @@ def _play(entry: Trained, arguments: argparse.Namespace) -> int:
     parser = argparse.ArgumentParser()
     command.configure(parser)
     episodes = arguments.episodes or (16 if arguments.output is None else 1)
-    words = [str(entry.path), "--episodes", str(episodes), "--seed", str(arguments.seed)]
+    words = [str(entry.path), "--episodes", str(episodes), "--seed", str(arguments.seed or 0)]
     words += ["--output", str(Path(arguments.output))] if arguments.output is not None else []
     if arguments.max_seconds is not None:
         if arguments.output is None:

@@ -35,7 +35,7 @@ class Trained:
     score, standard_error
         Mean return over `episodes` fresh episodes of the environment's own reward, and its standard error.
     interactions, seconds
-        What its training cost on two processors.
+        What its training cost; docs/zoo.md says on what.
     published
         Scores of other methods, by method, each with its source.
     """

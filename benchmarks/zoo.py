@@ -207,16 +207,8 @@ def film(name: str) -> Path:
 
     with tempfile.TemporaryDirectory() as folder:
         video = Path(folder) / "video.mp4"
-        words = [
-            "zoo",
-            "play",
-            name,
-            "-o",
-            str(video),
-            "--max-seconds",
-            str(LONGER.get(name, PICTURE_SECONDS)),
-            "--quiet",
-        ]
+        seconds = str(LONGER.get(name, PICTURE_SECONDS))
+        words = ["zoo", "play", name, "-o", str(video), "--max-seconds", seconds, "--quiet"]
         subprocess.run([sys.executable, "-m", "clipup", *words], check=True)
         rate = float(imageio.immeta(video, plugin="FFMPEG")["fps"])
         frames = imageio.imread(video, plugin="FFMPEG")

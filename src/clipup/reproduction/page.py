@@ -298,8 +298,8 @@ def _forecast(run: RunResult, threshold: float) -> str:
     slope, start = np.polyfit(places[late], scores[late], 1)
     line = (
         f"A straight line through the scores of the second half of seed {run.seed}, from {places[late][0]:.1f} million "
+        f"interactions on, gains {slope:.3g} per million"
     )
-    line += f"interactions on, gains {slope:.3g} per million"
     if slope <= 0:
         return f"{line}: it never reaches {threshold:.0f}, the solving threshold."
     end = (threshold - start) / slope

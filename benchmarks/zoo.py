@@ -103,7 +103,7 @@ PLANS: dict[str, dict[str, Any]] = {
         "generations": 200,
     },
     "Pusher-v5": {"env": "Pusher-v5", "max_speed": 0.02, "population": 100, "generations": 300},
-    "HalfCheetah-v5": {"env": "HalfCheetah-v5", "max_speed": 0.07, "population": 60, "generations": 300},
+    "HalfCheetah-v5": {"env": "HalfCheetah-v5", "max_speed": 0.0178, "population": 60, "generations": 300},
     "Walker2d-v5": {
         "env": "Walker2d-v5",
         "preset": "none",

@@ -23,8 +23,9 @@ EXAMPLES = """examples:
   clipup zoo train Pendulum-v1 --dry-run > pendulum.toml     (its settings; then with another seed:)
   clipup train --config pendulum.toml --seed 2"""
 
-FLAGS = {"list": (), "play": ("episodes", "seed", "output", "max_seconds"), "train": ("run", "dry_run")}
-"""What can be done, and the flags of each, by the names of their values."""
+ACTIONS = ("list", "play", "train")
+PLAY_FLAGS, TRAIN_FLAGS = ("episodes", "seed", "output", "max_seconds"), ("run", "dry_run")
+"""By the names of their values."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """List, play or train."""
-    if arguments.action not in FLAGS:
+    if arguments.action not in ACTIONS:
         meant = f"play {arguments.action}" if any(entry.name == arguments.action for entry in catalog()) else "--help"
         raise InvalidArgument(f"expected play or train, got {arguments.action!r} (see: clipup zoo {meant})")
     _check_flags(arguments)
@@ -59,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _check_flags(arguments: argparse.Namespace) -> None:
     """Refuse the flags of another action, which would do nothing."""
-    for action, names in FLAGS.items():
+    for action, names in (("play", PLAY_FLAGS), ("train", TRAIN_FLAGS)):
         values = {name: getattr(arguments, name) for name in names}
         given = [name for name, value in values.items() if value is not None and value is not False]
         if given and action != arguments.action:

@@ -57,7 +57,6 @@ SIX_HOURS = Stop(math.inf, 47_000_000)
 SCALED: dict[str, object] = {"population": 800, "population_max": 1600, "interactions": 120_000}
 """Bullet's Humanoid on this machine: the paper's numbers of candidates and T, divided by 12.5."""
 PLAN: tuple[tuple[str, str, Sequence[int], Stop | None, dict[str, object]], ...] = (
-    ("small-population", "clipup-small", (4, 5), SOLVED, {}),
     ("small-population", "noclip-small", (1, 2, 3), SOLVED, {}),
     ("small-population", "clipup-small", (1,), None, {}),
     ("humanoid-bullet", "clipup", (1,), SIX_HOURS, SCALED),

@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 from clipup.optimizers import OPTIMIZERS, OptimizerSettings, make_optimizer
 from clipup.report.charts import new_figure, save_figure
 from clipup.reproduction.experiments import Experiment
-from clipup.reproduction.results import Results
+from clipup.reproduction.results import GroupResult, Results
 from clipup.reproduction.targets import published_mean
 from clipup.runs.config import RunConfig
 from clipup.training.setup import make_search
 
 COLORS = ("#0b6e99", "#d9730d", "#448361", "#9065b0", "#c14c8a", "#787774")
 CLIPUP, PALE, GREY = "#0b6e99", "#d3e5ef", "#787774"
+FEW = 5
+"""Up to so many runs of a group are drawn one by one: a median of a few that end at different places misleads."""
 
 
 def draw(experiment: Experiment, results: Results, directory: Path) -> list[Path]:
@@ -35,26 +37,42 @@ def draw(experiment: Experiment, results: Results, directory: Path) -> list[Path
 def _curves(experiment: Experiment, results: Results, *, whole_range: bool = False) -> Any:
     figure = new_figure(7, 4.2)
     axes = figure.subplots()
+    single = all(len(group.runs) <= FEW for group in results.groups)
     for color, group in zip(COLORS, results.groups, strict=False):
-        grid, curves = group.common_curves()
-        if not grid.size:
-            continue
-        grid = grid / 1e6
-        marker = "o" if grid.size == 1 else None
-        label = f"{group.label} ({_count(len(curves))})"
-        axes.plot(grid, np.nanmedian(curves, axis=0), color=color, marker=marker, label=label)
-        if len(curves) > 1:
-            low, high = (np.nanmin(curves, axis=0), np.nanmax(curves, axis=0)) if whole_range else _spread(curves)
-            axes.fill_between(grid, low, high, color=color, alpha=0.2, linewidth=0)
+        (_each_run if single else partial(_median, whole_range=whole_range))(axes, color, group)
     if experiment.threshold is not None:
         axes.axhline(experiment.threshold, color=GREY, linewidth=0.8, linestyle="--")
     shaded = "minimum and maximum" if whole_range else "mean ± standard deviation"
     axes.set(
-        title=f"{experiment.title}\nlines: medians; shaded: {shaded}",
+        title=f"{experiment.title}\n" + ("each line is a run" if single else f"lines: medians; shaded: {shaded}"),
         xlabel="interactions (millions)",
         ylabel="score of the center (16 episodes)",
     )
     return _finish(figure, axes)
+
+
+def _each_run(axes: Any, color: str, group: GroupResult) -> None:
+    """A line for each run, with a dot at its end: a run may stop once it has solved its task."""
+    runs = [run for run in group.runs if run.scores]
+    for number, run in enumerate(runs):
+        interactions = np.asarray(run.score_interactions) / 1e6
+        label = f"{group.label} ({_count(len(runs))})" if number == 0 else None
+        axes.plot(interactions, run.scores, color=color, linewidth=1.0, alpha=0.8, label=label)
+        axes.scatter(interactions[-1:], run.scores[-1:], color=color, s=12, zorder=3)
+
+
+def _median(axes: Any, color: str, group: GroupResult, *, whole_range: bool) -> None:
+    grid, curves = group.common_curves()
+    if not grid.size:
+        return
+    grid = grid / 1e6
+    marker = "o" if grid.size == 1 else None
+    axes.plot(
+        grid, np.nanmedian(curves, axis=0), color=color, marker=marker, label=f"{group.label} ({_count(len(curves))})"
+    )
+    if len(curves) > 1:
+        low, high = (np.nanmin(curves, axis=0), np.nanmax(curves, axis=0)) if whole_range else _spread(curves)
+        axes.fill_between(grid, low, high, color=color, alpha=0.2, linewidth=0)
 
 
 def _speeds(experiment: Experiment, results: Results) -> Any:

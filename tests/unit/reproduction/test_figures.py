@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from clipup.reproduction.experiments import EXPERIMENTS
-from clipup.reproduction.figures import draw
+from clipup.reproduction.figures import FEW, draw
 from clipup.reproduction.page import scale_table, tables
 from clipup.reproduction.verdicts import verdicts
 from tests.unit.reproduction.conftest import MakeResults, run_result
@@ -12,11 +12,14 @@ from tests.unit.reproduction.conftest import MakeResults, run_result
 pytest.importorskip("matplotlib")
 
 
+@pytest.mark.parametrize("count", [2, FEW + 1])
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_every_experiment_has_its_figures_as_png_and_svg(name: str, make_results: MakeResults, tmp_path: Path) -> None:
+def test_every_experiment_has_its_figures_as_png_and_svg(
+    name: str, count: int, make_results: MakeResults, tmp_path: Path
+) -> None:
     experiment = EXPERIMENTS[name]
     runs = {
-        group.name: [run_result(seed, 100.0 * seed, speeds=(0.1, 0.2, 0.3)) for seed in (1, 2)]
+        group.name: [run_result(seed, 100.0 * seed, speeds=(0.1, 0.2, 0.3)) for seed in range(1, count + 1)]
         for group in experiment.groups
     }
     files = draw(experiment, make_results(name, runs), tmp_path)
@@ -29,6 +32,13 @@ def test_the_same_results_give_the_same_picture(make_results: MakeResults, tmp_p
     first = draw(EXPERIMENTS["walker2d"], results, tmp_path / "a")
     second = draw(EXPERIMENTS["walker2d"], results, tmp_path / "b")
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+
+
+@pytest.mark.parametrize(("count", "title"), [(FEW, "each line is a run"), (FEW + 1, "lines: medians")])
+def test_few_runs_are_drawn_one_by_one(count: int, title: str, make_results: MakeResults, tmp_path: Path) -> None:
+    runs = [run_result(seed, 100.0 * seed) for seed in range(1, count + 1)]
+    _, picture = draw(EXPERIMENTS["walker2d"], make_results("walker2d", {"clipup": runs, "adam": runs[:1]}), tmp_path)
+    assert title in picture.read_text("utf-8")
 
 
 def test_without_runs_no_curve_is_drawn(make_results: MakeResults, tmp_path: Path) -> None:

@@ -21,7 +21,8 @@ from clipup.training.setup import make_search
 COLORS = ("#0b6e99", "#d9730d", "#448361", "#9065b0", "#c14c8a", "#787774")
 CLIPUP, PALE, GREY = "#0b6e99", "#d3e5ef", "#787774"
 FEW = 5
-"""Up to so many runs of a group are drawn one by one: a median of a few that end at different places misleads."""
+"""With at most this many runs in each group, every run is drawn. The median of few runs that end at different places
+would mislead."""
 
 
 def draw(experiment: Experiment, results: Results, directory: Path) -> list[Path]:
@@ -38,8 +39,9 @@ def _curves(experiment: Experiment, results: Results, *, whole_range: bool = Fal
     figure = new_figure(7, 4.2)
     axes = figure.subplots()
     single = all(len(group.runs) <= FEW for group in results.groups)
+    draw_group = _each_run if single else partial(_median, whole_range=whole_range)
     for color, group in zip(COLORS, results.groups, strict=False):
-        (_each_run if single else partial(_median, whole_range=whole_range))(axes, color, group)
+        draw_group(axes, color, group)
     if experiment.threshold is not None:
         axes.axhline(experiment.threshold, color=GREY, linewidth=0.8, linestyle="--")
     shaded = "minimum and maximum" if whole_range else "mean ± standard deviation"

@@ -84,11 +84,13 @@ def _speeds(experiment: Experiment, results: Results) -> Any:
         runs = [run.speeds for run in group.runs if run.speeds]
         if not runs:
             continue
-        length = min(len(speeds) for speeds in runs)
-        speeds = np.asarray([run[:length] for run in runs])
-        generations = np.arange(1, length + 1)
-        axes.plot(generations, np.median(speeds, axis=0), color=color, label=f"{group.label} ({_count(len(runs))})")
-        axes.fill_between(generations, speeds.min(axis=0), speeds.max(axis=0), color=color, alpha=0.2, linewidth=0)
+        speeds = np.full((len(runs), max(len(run) for run in runs)), np.nan)  # some runs go on where others have ended
+        for row, run in zip(speeds, runs, strict=True):
+            row[: len(run)] = run
+        generations = np.arange(1, speeds.shape[1] + 1)
+        axes.plot(generations, np.nanmedian(speeds, axis=0), color=color, label=f"{group.label} ({_count(len(runs))})")
+        low, high = np.nanmin(speeds, axis=0), np.nanmax(speeds, axis=0)
+        axes.fill_between(generations, low, high, color=color, alpha=0.2, linewidth=0)
     axes.set(
         title=f"{experiment.title}\nlines: medians; shaded: minimum and maximum",
         xlabel="generation",

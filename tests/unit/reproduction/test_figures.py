@@ -53,6 +53,15 @@ def test_runs_evaluated_once_are_drawn_as_a_point(make_results: MakeResults, tmp
     assert len(draw(EXPERIMENTS["walker2d"], results, tmp_path)) == 2
 
 
+def test_speeds_are_drawn_as_far_as_the_longest_run(make_results: MakeResults, tmp_path: Path) -> None:
+    def picture(name: str, generations: int) -> bytes:
+        runs = [run_result(1, 9.0, speeds=(0.1, 0.2, 0.3)), run_result(2, 9.0, speeds=(0.2,) * generations)]
+        results = make_results("update-magnitudes", {"clipup": runs})
+        return draw(EXPERIMENTS["update-magnitudes"], results, tmp_path / name)[0].read_bytes()
+
+    assert picture("long", 40) != picture("short", 3)
+
+
 def test_a_run_is_not_drawn_beyond_its_end(make_results: MakeResults) -> None:
     short = run_result(2, 50.0, score_interactions=(1000, 2000), scores=(10.0, 50.0))
     results = make_results("walker2d", {"clipup": [run_result(1, 100.0), short]})

@@ -57,7 +57,7 @@ SIX_HOURS = Stop(math.inf, 47_000_000)
 SCALED: dict[str, object] = {"population": 800, "population_max": 6400, "interactions": 120_000}
 """Bullet's Humanoid on this machine: the paper's numbers of candidates and T, divided by 12.5."""
 PLAN: tuple[tuple[str, str, Sequence[int], Stop | None, dict[str, object]], ...] = (
-    ("small-population", "noclip-small", (1, 2, 3), SOLVED, {}),
+    ("small-population", "noclip-small", (2, 3), SOLVED, {}),
     ("small-population", "clipup-small", (1,), None, {}),
     ("humanoid-bullet", "clipup", (1,), SIX_HOURS, SCALED),
     ("step-size", "clipup-fast", (1,), None, {}),

@@ -173,9 +173,12 @@ def _overview(found: dict[str, Results]) -> str:
         full = results is not None and results.as_published
         wanted = experiment.runs * len(experiment.groups)
         state = f"{done if full else 0} of {wanted}" if wanted else ("drawn" if results else "not drawn")
-        if results is not None and not full:
+        begun = sum(len(group.runs) for group in results.groups) - done if results else 0
+        further = [f"{done} of {results.generations} generations"] if results and done and not full else []
+        further += [f"{begun} begun"] if begun else []
+        if results and further:
             settings = ", with other settings" if results.changes else ""
-            state += f" (and {done} of {results.generations} generations{settings})"
+            state += f" (and {', '.join(further)}{settings})"
         said = [entry.verdict for entry in verdicts(results)] if results else [NOT_ENOUGH] * len(claims_of(name))
         counts = " | ".join(str(said.count(verdict)) for verdict in VERDICTS)
         rows.append(f"| [{name}](#{name}) | {state} | {counts} |")

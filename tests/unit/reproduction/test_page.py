@@ -63,7 +63,7 @@ def test_runs_that_are_not_all_there_are_counted(make_results: MakeResults, tmp_
     runs = [run_result(1, 300.0), run_result(2, 100.0, complete=False, generations=77)]
     (tmp_path / "walker2d.json").write_bytes(encode(make_results("walker2d", {"clipup": runs})))
     page = build_page(tmp_path, tmp_path / "page.md")
-    assert "| [walker2d](#walker2d) | 1 of 60 | 0 | 0 | 0 | 0 | 1 |" in page
+    assert "| [walker2d](#walker2d) | 1 of 60 (and 1 begun) | 0 | 0 | 0 | 0 | 1 |" in page
     assert "| ClipUp | – | 300.00 | 300.00 | 1 of 30 | 1, farthest at generation 77: 100 |" in page
 
 
@@ -139,5 +139,5 @@ def test_the_page_shows_what_few_runs_support_and_what_would_overturn_it(
     runs = [run_result(1, 6200.0, complete=False, scores=(6100.0, 6200.0), score_interactions=(1, 2))]
     (tmp_path / "humanoid.json").write_bytes(encode(make_results("humanoid", {"clipup": runs})))
     page = build_page(tmp_path, tmp_path / "page.md")
-    assert "| [humanoid](#humanoid) | 0 of 60 | 0 | 0 | 1 | 0 | 3 |" in page
+    assert "| [humanoid](#humanoid) | 0 of 60 (and 1 begun) | 0 | 0 | 1 | 0 | 3 |" in page
     assert "supported by 1 of 1 run; 15 finished runs with a mean of 6000 or less would overturn this |" in page

@@ -264,25 +264,30 @@ def _exploration(results: Results) -> list[str]:
 
 
 def _projection(results: Results) -> list[str]:
-    """The time of the paper's billion interactions on its machine of 64 virtual CPUs, at the measured pace."""
-    runs = [run for group in results.groups for run in group.runs if run.workers and run.seconds]
-    core_seconds = sum(run.seconds * (run.workers or 1) for run in runs)
-    if not core_seconds:
-        return []
-    pace = sum(run.interactions for run in runs) / core_seconds
+    """How far training has come, and how long the paper's billion interactions would take at its pace on 64 CPUs."""
+    runs = [run for group in results.groups for run in group.runs]
     way = [(run.scores[0], run.scores[-1]) for run in runs if run.scores]
-    first, last = (float(np.median(scores)) for scores in zip(*way, strict=True)) if way else (0.0, 0.0)
+    if not way:
+        return []
+    first, last = (float(np.median(scores)) for scores in zip(*way, strict=True))
     trained = [(run.fitness_start, run.fitness_end) for run in runs if run.fitness_start is not None]
     fitness = " and ".join(f"from {start:.2f} to {end:.2f}" for start, end in trained)
-    hours = [f"{count / pace / 64 / 3600:.1f}" for count in (0.75e9, 1e9)]
-    return [
+    text = (
         f"The training fitness (mean of the population, first and last tenth of the generations) went {fitness}. "
         f"The score, which includes the alive bonus, went from {first:.0f} at the first evaluation to {last:.0f} at "
-        f"the last. These runs shared their machine and made {pace:.0f} interactions per second and core. At that "
-        f"pace, the paper's 0.75e9 and 1e9 interactions would take {' and '.join(hours)} hours on 64 cores (the paper: "
-        "about 15 and 24 hours on 64 vCPUs).",
-        "",
-    ]
+        "the last."
+    )
+    timed = [run for run in runs if run.workers]  # else on all cores of whatever machines
+    core_seconds = sum(run.seconds * (run.workers or 1) for run in timed)
+    if core_seconds:
+        pace = sum(run.interactions for run in timed) / core_seconds
+        hours = [f"{count / pace / 64 / 3600:.1f}" for count in (0.75e9, 1e9)]
+        text += (
+            f" These runs shared their machine and made {pace:.0f} interactions per second and core. At that pace, the "
+            f"paper's 0.75e9 and 1e9 interactions would take {' and '.join(hours)} hours on 64 cores (the paper: about "
+            "15 and 24 hours on 64 vCPUs)."
+        )
+    return [text, ""]
 
 
 def _forecasts(results: Results, threshold: float | None) -> list[str]:

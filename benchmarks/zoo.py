@@ -43,18 +43,8 @@ PUBLISHED: dict[str, dict[str, str]] = {
     "BipedalWalker-v3": {"PPO": "213.3 (5 M)", "SAC": "297.7 (0.5 M)"},
     "CartPole-v1": {"ARS": "500 (0.05 M)", "PPO": "500 (0.1 M)"},
     "CheetahRun-v1": {"PPO": "883.4* (Playground, 100 M)"},
-    "HalfCheetah-v5": {
-        "ARS": "4815 (v3, 12 M)",
-        "OpenAI-ES": "2386 (v1, 2.9 M)",
-        "PPO": "5819 (v3, 1 M)",
-        "SAC": "9535 (v3, 1 M)",
-    },
-    "Hopper-v5": {
-        "ARS": "3344 (v3, 7 M)",
-        "OpenAI-ES": "3403 (v1, 32 M)",
-        "PPO": "2410 (v3, 1 M)",
-        "SAC": "2326 (v3, 1 M)",
-    },
+    "HalfCheetah-v5": {"ARS": "4815 (v3, 12 M)", "PPO": "5819 (v3, 1 M)", "SAC": "9535 (v3, 1 M)"},
+    "Hopper-v5": {"ARS": "3344 (v3, 7 M)", "PPO": "2410 (v3, 1 M)", "SAC": "2326 (v3, 1 M)"},
     "Humanoid-v4": {"SAC": "6232 (v3, 2 M)"},
     "Humanoid-v5": {"PPO": "3774* (10 M)", "SAC": "2601* (10 M)"},
     "HumanoidStandup-v5": {"PPO": "165841* (4 M)", "SAC": "138222* (1 M)"},
@@ -65,18 +55,8 @@ PUBLISHED: dict[str, dict[str, str]] = {
     "Pendulum-v1": {"ARS": "-212.5 (2 M)", "PPO": "-172.2 (0.1 M)", "SAC": "-157.0 (0.02 M)"},
     "Pusher-v5": {"PPO": "-49.1* (4 M)", "SAC": "-42.6* (1 M)"},
     "Reacher-v5": {"PPO": "-5.1* (4 M)", "SAC": "-6.4* (1 M)"},
-    "Swimmer-v5": {
-        "ARS": "355.3 (v3, 2 M)",
-        "OpenAI-ES": "128 (v1, 1.4 M)",
-        "PPO": "281.6 (v3, 1 M)",
-        "SAC": "345.6 (v3, 1 M)",
-    },
-    "Walker2d-v5": {
-        "ARS": "2994 (v3, 75 M)",
-        "OpenAI-ES": "3830 (v1, 38 M)",
-        "PPO": "3479 (v3, 1 M)",
-        "SAC": "3863 (v3, 1 M)",
-    },
+    "Swimmer-v5": {"ARS": "355.3 (v3, 2 M)", "PPO": "281.6 (v3, 1 M)", "SAC": "345.6 (v3, 1 M)"},
+    "Walker2d-v5": {"ARS": "2994 (v3, 75 M)", "PPO": "3479 (v3, 1 M)", "SAC": "3863 (v3, 1 M)"},
 }
 """Scores of other methods, with the version of the task where it is another, and the training's interactions.
 
@@ -84,9 +64,6 @@ From benchmark.md of github.com/DLR-RM/rl-baselines3-zoo, commit 0088472b8cb6: o
 task, older versions of MuJoCo's tasks. With *: from docs/BENCHMARKS.md of github.com/kengz/SLM-Lab, commit
 faf3d9097d9d: the moving average of training returns at the end, over four runs. Those of dm_control's tasks are on
 MuJoCo Playground's copies of them, from the page "MuJoCo Playground Benchmark" of SLM Lab 5.3 (runs of March 2026).
-OpenAI-ES: Salimans et al. 2017, arXiv:1703.03864, where it reaches the score that TRPO had after 5 million
-interactions. Entered from memory, because the paper could not be opened on this machine. The interactions agree with
-the paper's ratios to those of TRPO (0.58, 6.94, 0.30, 7.88).
 """
 EULER = "integrator=Euler, iterations=10, timestep=0.00375"
 """Physics of the Humanoid's robots. Written here, so that a change of a preset changes no plan."""
@@ -256,7 +233,7 @@ def gallery() -> list[str]:
 
 def tables() -> list[str]:
     """Return the lines of the two tables in docs/zoo.md: the scores, and what the training took."""
-    methods = ("ARS", "OpenAI-ES", "PPO", "SAC")
+    methods = ("ARS", "PPO", "SAC")
     scores = [["name", "policy", "score", *methods]]
     trainings = [["name", "max speed", "by `clipup tune`", "population", "interactions", "seconds"]]
     tuned = json.loads(TUNING.read_text())

@@ -5,7 +5,8 @@
 PLAN has the runs that are not made yet, in their order. With TEXT, only those whose experiment, group or name contains
 one of the texts. A run begins where its directory under results/unfinished ends, and goes to its end: all generations,
 or what its Stop says. End this at any time: everything is saved, and the same command goes on. `clipup reproduce NAME
---collect --out DIR --results results` makes the tables. Then take the runs out of PLAN and of results/unfinished.
+--collect --out DIR --results results` makes the tables. It wants every run of the result file in DIR, so copy those of
+results/unfinished there too. Then take the runs out of PLAN, and out of results/unfinished once their groups are done.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
 PLAN has the runs that are not made yet, in their order. With TEXT, only those whose experiment, group or name contains
 one of the texts. A run begins where its directory under results/unfinished ends, and goes to its end: all generations,
 or what its Stop says. End this at any time: everything is saved, and the same command goes on. `clipup reproduce NAME
---collect --out DIR --results results` makes the tables. It wants every run of the result file in DIR, so copy those of
-results/unfinished there too. Then take the runs out of PLAN, and out of results/unfinished once their groups are done.
+--collect --out DIR --results results` makes the tables: every saved run is put in DIR, because it wants all runs of the
+result file. Then take the runs out of PLAN, and out of results/unfinished once their groups are done.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from clipup.reproduction.experiments import experiment_named
-from clipup.reproduction.planned_runs import PlannedRun, plan
+from clipup.reproduction.planned_runs import RUNS_DIRECTORY, PlannedRun, plan
 from clipup.runs.records import Record, read_last, read_records
 from clipup.runs.rundir import RunDirectory
 from clipup.training.side_by_side import ScheduleProgress, SideBySide, SideRun
@@ -81,11 +81,13 @@ def finished(run: PlannedRun, stop: Stop | None, work: Path) -> bool:
     return run.is_finished(work) or (stop is not None and stop.reached(run.directory(work)))
 
 
-def restore(name: str, runs: Path) -> None:
-    """Put a saved run where it goes on, unless it is there."""
-    if (SAVED / name).is_dir() and not (runs / name).exists():
-        runs.mkdir(parents=True, exist_ok=True)
-        shutil.copytree(SAVED / name, runs / name)
+def restore(work: Path) -> None:
+    """Put the saved runs where they go on, unless they are there."""
+    for saved in SAVED.glob("*-seed-*[0-9]"):
+        run = work / RUNS_DIRECTORY / saved.name
+        if not run.exists():
+            run.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copytree(saved, run)
 
 
 def save(run: RunDirectory) -> None:
@@ -149,12 +151,12 @@ def main() -> None:
     parser.add_argument("--commit", action="store_true", help="commit what is saved")
     arguments = parser.parse_args()
     work: Path = arguments.work
+    restore(work)
     chosen: list[tuple[PlannedRun, Stop | None]] = []
     sides: list[SideRun] = []
     for name, run, stop in planned():
         if arguments.only and not any(text in f"{name} {run.group} {run.name}" for text in arguments.only):
             continue
-        restore(run.name, run.directory(work).path.parent)
         chosen.append((run, stop))
         label = f"{name} {run.group} {run.seed}"
         config = replace(run.config, workers=1 if arguments.jobs > 1 else None)

@@ -21,7 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from clipup.runs.config import RunConfig
-from clipup.runs.records import ClockRecord, Record, encode_clock, encode_line
+from clipup.runs.line_file import encode_clock
+from clipup.runs.records import ClockRecord, Record, encode_line
 from clipup.runs.toml import format_config
 
 MEGABYTES = 400

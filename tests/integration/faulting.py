@@ -24,7 +24,7 @@ import clipup.cli.resume
 import clipup.engines  # noqa: F401
 from clipup.cli.main import main
 from clipup.files import Directory
-from clipup.runs import records
+from clipup.runs import line_file
 
 REASONS = (errno.ENOSPC, errno.EIO, errno.EACCES, errno.EROFS, errno.EMFILE, errno.EDQUOT)
 KINDS = ("open", "write", "append", "fsync", "replace", "remove", "truncate", "scandir")
@@ -65,9 +65,9 @@ def fail_at(kind: str, number: int, reason: int) -> None:
     elif kind == "scandir":
         os.scandir = checked(os.scandir, lambda place: isinstance(place, int))
     elif kind == "append":
-        append = records.LineFile.append
+        append = line_file.LineFile.append
 
-        def half_a_line(file: records.LineFile, line: bytes) -> None:
+        def half_a_line(file: line_file.LineFile, line: bytes) -> None:
             left[0] -= 1
             if left[0] == 0:
                 os.write(file._file.fileno(), line[: len(line) // 2])  # what the system wrote before it was full
@@ -75,7 +75,7 @@ def fail_at(kind: str, number: int, reason: int) -> None:
                 check()
             append(file, line)
 
-        records.LineFile.append = half_a_line  # type: ignore[method-assign]
+        line_file.LineFile.append = half_a_line  # type: ignore[method-assign]
     else:
         create = Directory.create
 

@@ -22,7 +22,7 @@ import clipup.cli.resume
 import clipup.cli.train
 import clipup.engines  # noqa: F401
 from clipup.cli.main import main
-from clipup.runs import records
+from clipup.runs import line_file
 
 
 def die() -> None:
@@ -37,7 +37,7 @@ def die_when(kind: str, number: int) -> None:
         left[0] -= 1
         return left[0] == 0
 
-    sync, replace, append = os.fsync, os.replace, records.LineFile.append
+    sync, replace, append = os.fsync, os.replace, line_file.LineFile.append
 
     def half_written(descriptor: int) -> None:
         if now():
@@ -55,7 +55,7 @@ def die_when(kind: str, number: int) -> None:
         if now():
             die()
 
-    def half_a_line(file: records.LineFile, line: bytes) -> None:
+    def half_a_line(file: line_file.LineFile, line: bytes) -> None:
         if now():
             append(file, line[: len(line) // 2])
             die()
@@ -69,7 +69,7 @@ def die_when(kind: str, number: int) -> None:
     elif kind == "after":
         os.replace = after_rename
     else:
-        records.LineFile.append = half_a_line  # type: ignore[method-assign]
+        line_file.LineFile.append = half_a_line  # type: ignore[method-assign]
 
 
 def _is_partial(descriptor: int) -> bool:

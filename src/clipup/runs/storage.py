@@ -14,17 +14,8 @@ from clipup.export.policy import PolicyTask, encode_policy
 from clipup.policies import Policy
 from clipup.runs.checkpoint import Checkpoint, newest_checkpoint, whole_value, write_checkpoint
 from clipup.runs.config import RunConfig, differing, identity
-from clipup.runs.records import (
-    ClockRecord,
-    LineFile,
-    Record,
-    decode_line,
-    encode_clock,
-    encode_line,
-    last_line,
-    read_clock_prefix,
-    read_prefix,
-)
+from clipup.runs.line_file import LineFile, encode_clock, read_clock_prefix, read_prefix
+from clipup.runs.records import ClockRecord, Record, decode_line, encode_line, last_line
 from clipup.runs.rundir import RunDirectory, Status
 
 

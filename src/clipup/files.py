@@ -13,11 +13,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 import secrets
 import stat
 import sys
-import time
 from collections.abc import Callable, Generator
 from importlib import resources
 from pathlib import Path
@@ -26,25 +24,6 @@ from typing import IO, BinaryIO, TextIO, cast
 
 from clipup.errors import FileFault, InvalidArgument
 
-if sys.platform == "win32":
-    import msvcrt
-
-    _FAR_BYTE = 2**20  # beyond what the file holds: Windows lets no one read a locked byte
-
-    def _flock(descriptor: int, *, shared: bool) -> None:
-        """Lock an open file, or raise OSError."""
-        os.lseek(descriptor, _FAR_BYTE, os.SEEK_SET)
-        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-else:
-    import fcntl
-
-    def _flock(descriptor: int, *, shared: bool) -> None:
-        """Lock an open file or directory, or raise BlockingIOError."""
-        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-
-
-BUSY = (BlockingIOError, PermissionError) if sys.platform == "win32" else (BlockingIOError,)
-"""What is raised where another process holds a lock."""
 TEMPORARY_SUFFIX = ".partial"
 # Windows can neither open a directory nor look up names relative to one. There, names are looked up by path.
 _RELATIVE = os.open in os.supports_dir_fd
@@ -55,8 +34,6 @@ NAME_LIMIT = 100_000
 """Names that are read of a directory at most."""
 _CHUNK = 1024 * 1024
 
-# A process that looks whether a lock is held holds it for an instant itself. That must not look like a second owner.
-_LOCK_ATTEMPTS = 10
 # Where links are the system's own: /dev/stdout leads to whatever standard output is.
 _SYSTEM = ("/dev/", "/proc/")
 
@@ -401,105 +378,3 @@ def _faults(path: str | os.PathLike[str], done: str) -> Generator[None]:
             raise
         # The name holds a NUL byte, or text that no file system takes.
         raise InvalidArgument(f"{os.fspath(path)!r} is not the name of a file") from error
-
-
-# -- one process at a time --------------------------------------------------------------------------------------------
-
-
-class DirectoryLock:
-    """A lock on a directory, for one process at a time; the file `lock` in it names that process.
-
-    Two things are locked: the directory itself, so that removing the file lets no second process in; and the file, for
-    file systems that cannot lock a directory (NFS) and for older versions of clipup. Locks belong to the open files, so
-    the system drops them however the process ends, kill -9 included.
-    """
-
-    NAME = "lock"
-
-    def __init__(self, path: Path) -> None:
-        """Name the directory; nothing is touched."""
-        self.path = path
-        self._held: list[IO[bytes] | Directory] = []
-        self._whole = False
-
-    def acquire(self) -> bool:
-        """Take the lock; return False if another process holds it. Raises OSError."""
-        directory = Directory(self.path)
-        self._held.append(directory)
-        try:
-            taken = _take(directory.descriptor) if _RELATIVE else None
-            self._whole = taken is True
-            if taken is not False:
-                file = directory.append(self.NAME)
-                self._held.append(file)
-                locked = _take(file.fileno())
-                if locked is None and taken is None:
-                    raise OSError(errno.ENOLCK, "this file system has no locks")
-                if locked is not False:
-                    file.truncate(0)
-                    file.write(f"{os.getpid()}\n".encode("ascii"))
-                    return True
-        except BaseException:
-            self.release()
-            raise
-        self.release()
-        return False
-
-    def release(self) -> None:
-        """Give the lock back, if it is held."""
-        held, self._held = self._held, []
-        for one in reversed(held):
-            one.close()
-
-    def check(self) -> None:
-        """Raise FileFault if the lock was taken away: another process may be at work in the directory."""
-        if not self._held or self._whole:
-            return
-        directory, file = cast("tuple[Directory, IO[bytes]]", tuple(self._held))
-        state = directory.state(self.NAME)
-        if state is None or not os.path.samestat(state, os.fstat(file.fileno())):
-            raise FileFault(f"{self.path}: its lock was removed, so another process may work here; stopped")
-
-    def is_held(self) -> bool:
-        """Return whether a process holds the lock now."""
-        try:
-            with Directory(self.path) as directory:
-                if _RELATIVE and _is_locked(directory.descriptor):
-                    return True
-                with directory.open(self.NAME) as file:
-                    return _is_locked(file.fileno())
-        except (OSError, FileFault):
-            return False
-
-    def owner(self) -> str:
-        """Return the number of the process that took the lock last, or ``"unknown"``."""
-        try:
-            text = read_below(self.path, self.NAME, 32, "a lock").decode("ascii", "replace").strip()
-        except FileFault:
-            return "unknown"
-        return text if re.fullmatch("[0-9]{1,10}", text) else "unknown"
-
-
-def _take(descriptor: int) -> bool | None:
-    """Lock; return whether that worked, or None where the file system cannot."""
-    for attempt in range(_LOCK_ATTEMPTS):
-        if attempt:
-            time.sleep(0.05)
-        try:
-            _flock(descriptor, shared=False)
-        except BUSY:
-            continue
-        except OSError:
-            return None
-        return True
-    return False
-
-
-def _is_locked(descriptor: int) -> bool:
-    try:
-        _flock(descriptor, shared=True)
-    except BUSY:
-        return True
-    except OSError:
-        return False
-    return False  # closing the file gives it back

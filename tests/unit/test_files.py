@@ -15,7 +15,8 @@ import pytest
 
 import clipup
 from clipup.errors import ClipUpError, FileFault
-from clipup.files import Directory, DirectoryLock, read_named, write_output
+from clipup.files import Directory, read_named, write_output
+from clipup.runs.lock import DirectoryLock
 
 SOURCE = Path(clipup.__file__).parent
 
@@ -29,7 +30,8 @@ FORBIDDEN = {
 OF_MODULES = {("os", "open"), ("os", "remove"), ("os", "replace"), ("io", "open"), ("np", "load"), ("np", "save"),
               ("json", "load"), ("json", "dump"), ("tomllib", "load"), ("gzip", "open")}  # fmt: skip
 OPENERS_OF_OTHER_THINGS = {"webbrowser", "directory", "self"}  # a browser, a run, and their own methods
-ALLOWED = {"files.py", "runs/records.py:ftruncate", "tuning/journal.py:truncate"}  # on descriptors that files.py opened
+# On descriptors that files.py opened.
+ALLOWED = {"files.py", "runs/line_file.py:ftruncate", "runs/lock.py:truncate", "tuning/journal.py:truncate"}
 ELSEWHERE = ("engines/", "compilation/")  # no files of a run: simulators, and machine code in the user's own cache
 DECODERS = {("json", "loads"), ("tomllib", "loads")}
 DECODING = {"decoding.py", "executors/wire.py", "compilation/cache.py"}  # wire.py: between a trainer and its workers
@@ -255,42 +257,3 @@ def test_what_cannot_be_an_output_is_refused_in_one_line(
     with pytest.raises(ClipUpError) as caught:
         write_output(Path(name), b"x")
     assert "\n" not in str(caught.value) and names(tmp_path) == ["file", "inner"]
-
-
-def test_removing_the_lock_file_lets_no_second_process_in(tmp_path: Path) -> None:
-    first, second = DirectoryLock(tmp_path), DirectoryLock(tmp_path)
-    assert first.acquire()
-    (tmp_path / "lock").unlink()
-    assert not second.acquire() and second.is_held()
-    (tmp_path / "lock").write_bytes(b"another\n")
-    assert not second.acquire() and second.is_held() and second.owner() == "unknown"
-    first.check()
-    first.release()
-    assert second.acquire()
-    second.release()
-
-
-def test_where_a_directory_cannot_be_locked_a_replaced_lock_file_is_noticed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import fcntl
-
-    flock = fcntl.flock
-
-    def on_nfs(descriptor: int, operation: int) -> None:
-        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
-            raise OSError(9, "Bad file descriptor")
-        flock(descriptor, operation)
-
-    monkeypatch.setattr(fcntl, "flock", on_nfs)
-    first, second = DirectoryLock(tmp_path), DirectoryLock(tmp_path)
-    assert first.acquire() and second.is_held() and not second.acquire()
-    first.check()
-    (tmp_path / "lock").unlink()
-    with pytest.raises(FileFault, match="its lock was removed"):
-        first.check()
-    assert second.acquire()
-    with pytest.raises(FileFault, match="its lock was removed"):
-        first.check()
-    first.release()
-    second.release()

@@ -16,9 +16,10 @@ from clipup.decoding import CONFIG, STATUS, decode_object, decode_toml
 from clipup.engines import registry
 from clipup.errors import FileFault, RunBusy, RunExists
 from clipup.export.policy import BEST_POLICY, POLICY
-from clipup.files import Directory, DirectoryLock, is_file_below, is_unfinished, make_directories, read_below
+from clipup.files import Directory, is_file_below, is_unfinished, make_directories, read_below
 from clipup.runs.checkpoint import list_checkpoints, read_checkpoint
 from clipup.runs.config import RunConfig
+from clipup.runs.lock import DirectoryLock
 from clipup.runs.records import is_sound
 from clipup.runs.resolve import make_config
 from clipup.runs.toml import format_config

@@ -16,16 +16,9 @@ from typing import cast
 
 from clipup.decoding import CONFIG, decode_toml
 from clipup.errors import FileFault, InvalidArgument, RunBusy, RunExists
-from clipup.files import (
-    Directory,
-    DirectoryLock,
-    is_file_below,
-    is_unfinished,
-    make_directories,
-    path_below,
-    read_below,
-)
+from clipup.files import Directory, is_file_below, is_unfinished, make_directories, path_below, read_below
 from clipup.runs.config import RunConfig
+from clipup.runs.lock import DirectoryLock
 from clipup.runs.resolve import make_config
 from clipup.runs.rundir import SEEDS, RunDirectory, is_taken
 from clipup.runs.toml import format_config

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from clipup.decoding import CONFIG, decode_toml
 from clipup.errors import FileFault, RunBusy, RunExists, StateMismatch
-from clipup.files import Directory, DirectoryLock, is_file_below, is_unfinished, make_directories, read_below
+from clipup.files import Directory, is_file_below, is_unfinished, make_directories, read_below
 from clipup.runs.config import RunConfig, config_values, differing
+from clipup.runs.lock import DirectoryLock
 from clipup.runs.resolve import make_config
 from clipup.runs.toml import format_config
 

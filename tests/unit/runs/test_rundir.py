@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from clipup.errors import FileFault, RunBusy, RunExists
-from clipup.files import DirectoryLock
 from clipup.runs.config import RunConfig
 from clipup.runs.rundir import RunDirectory, Status, find_runs, is_run, next_free, runs_below
 
@@ -174,17 +173,6 @@ def test_runs_are_found_in_a_directory_and_below_it_but_not_through_links(tmp_pa
     assert runs_below(tmp_path) == [two, one, begun]
     assert runs_below(one) == [one] and runs_below(tmp_path / "missing") == []
     assert find_runs([one, tmp_path / "a", tmp_path / "missing"]) == [one, two, tmp_path / "missing"]
-
-
-def test_a_lock_is_held_by_one_and_names_its_process(tmp_path):
-    first, second = DirectoryLock(tmp_path), DirectoryLock(tmp_path)
-    assert first.owner() == "unknown" and not first.is_held()
-    assert first.acquire() and second.is_held() and not second.acquire()
-    assert second.owner() == str(os.getpid())
-    first.release()
-    first.release()
-    assert not second.is_held() and second.acquire()
-    second.release()
 
 
 def test_runs_are_numbered_and_named_by_their_task(tmp_path):

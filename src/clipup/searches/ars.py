@@ -14,8 +14,8 @@ from clipup.optimizers.ascent import GradientAscent
 from clipup.optimizers.protocol import Optimizer, State, Vector, norm, step_report
 from clipup.optimizers.registry import make_optimizer
 from clipup.searches import checks
-from clipup.searches.ask_tell import GaussianSearch, GaussianState, gaussian_state
 from clipup.searches.checks import is_whole, state_number
+from clipup.searches.gaussian import GaussianSearch, GaussianState, gaussian_state
 from clipup.searches.gradient import agreement
 from clipup.searches.population import PopulationSize
 from clipup.searches.protocol import SearchSettings, SumBlocks

@@ -17,8 +17,9 @@ from clipup.compilation.math import log_each
 from clipup.errors import Diverged, InvalidArgument, StateMismatch
 from clipup.optimizers.protocol import State, Vector, norm
 from clipup.searches import checks
-from clipup.searches.ask_tell import AskTell, GaussianSearch, GaussianState, SearchState, common_state, gaussian_state
+from clipup.searches.ask_tell import AskTell, SearchState, common_state
 from clipup.searches.checks import STDEV_FLOOR, state_array, state_number
+from clipup.searches.gaussian import GaussianSearch, GaussianState, gaussian_state
 from clipup.searches.population import PopulationSize
 from clipup.searches.protocol import SearchSettings, SumBlocks
 from clipup.searches.sampling import LinearBatch, check_seed, directions, draw_seed, product

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from clipup.errors import InvalidArgument
 from clipup.optimizers.protocol import State, Vector, check_number
 from clipup.searches import checks
-from clipup.searches.ask_tell import GaussianSearch, GaussianState, gaussian_state
 from clipup.searches.checks import STDEV_FLOOR
+from clipup.searches.gaussian import GaussianSearch, GaussianState, gaussian_state
 from clipup.searches.population import PopulationSize
 from clipup.searches.protocol import SearchSettings, SumBlocks
 from clipup.searches.sampling import check_seed, draw_seed

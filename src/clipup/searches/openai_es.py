@@ -13,8 +13,8 @@ from clipup.optimizers.adam import Adam
 from clipup.optimizers.protocol import Optimizer, State, Vector, check_number, norm, step_report
 from clipup.optimizers.registry import make_optimizer
 from clipup.searches import checks
-from clipup.searches.ask_tell import GaussianSearch, GaussianState, gaussian_state
 from clipup.searches.checks import state_number
+from clipup.searches.gaussian import GaussianSearch, GaussianState, gaussian_state
 from clipup.searches.gradient import agreement
 from clipup.searches.population import PopulationSize
 from clipup.searches.protocol import SearchSettings, SumBlocks

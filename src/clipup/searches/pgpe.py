@@ -13,8 +13,8 @@ from clipup.errors import Diverged, InvalidArgument, InvalidFitness, StateMismat
 from clipup.optimizers.protocol import Optimizer, State, Vector, check_number, check_positive, norm, step_report
 from clipup.optimizers.registry import make_optimizer
 from clipup.searches import checks
-from clipup.searches.ask_tell import GaussianSearch, GaussianState, gaussian_state
 from clipup.searches.checks import STDEV_FLOOR, state_number
+from clipup.searches.gaussian import GaussianSearch, GaussianState, gaussian_state
 from clipup.searches.gradient import Gradients, estimate
 from clipup.searches.population import PopulationSize
 from clipup.searches.protocol import FloatArray, SearchSettings, SumBlocks

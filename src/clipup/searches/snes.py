@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from clipup.compilation.math import exp_each
 from clipup.optimizers.protocol import Optimizer, State, Vector, check_positive, norm, step_report
 from clipup.searches import checks
-from clipup.searches.ask_tell import GaussianSearch, GaussianState, gaussian_state
 from clipup.searches.checks import STDEV_FLOOR, state_number
+from clipup.searches.gaussian import GaussianSearch, GaussianState, gaussian_state
 from clipup.searches.gradient import agreement
 from clipup.searches.population import PopulationSize
 from clipup.searches.protocol import SearchSettings, SumBlocks

@@ -222,6 +222,7 @@ def _section(experiment: Experiment, results: Results | None, directory: Path, l
         lines += [f"{runs} run{'' if runs == 1 else 's'}, {interactions / 1e6:.1f} million interactions, {hours}.", ""]
     if experiment.name == "fitness-scale":
         lines += _exploration(results)
+    lines += _solved(results, experiment.threshold)
     if experiment.name == "humanoid-bullet":
         lines += [*_projection(results), *_forecasts(results, experiment.threshold)]
     for table in tables(results, verdicts(results)):
@@ -261,6 +262,20 @@ def _exploration(results: Results) -> list[str]:
         f"(smallest … largest): {'; '.join(ends)}.",
         "",
     ]
+
+
+def _solved(results: Results, threshold: float | None) -> list[str]:
+    """How many runs of each group passed the threshold, and after how many interactions; nothing if none did."""
+    if threshold is None:
+        return []
+    texts: list[str] = []
+    passed = 0
+    for group in results.groups:
+        places = sorted(place for run in group.runs if (place := run.interactions_to(threshold)) is not None)
+        passed += len(places)
+        after = f" (after {', '.join(f'{place / 1e6:.1f}' for place in places)} million interactions)" if places else ""
+        texts.append(f"{len(places)} of {len(group.runs)} of {group.label}{after}")
+    return [f"Runs that passed {threshold:.0f}, the solving threshold: {'; '.join(texts)}.", ""] if passed else []
 
 
 def _projection(results: Results) -> list[str]:

@@ -73,8 +73,11 @@ def test_every_run_says_what_it_took_to_the_threshold(make_results: MakeResults,
         run_result(1, 5900.0, complete=False, engine="compiled", interactions=25_000_000, **way),
         run_result(2, 842.0),
     ]
-    (tmp_path / "small-population.json").write_bytes(encode(make_results("small-population", {"clipup-small": runs})))
+    groups = {"clipup-small": runs, "noclip-small": [run_result(1, 2298.0)]}
+    (tmp_path / "small-population.json").write_bytes(encode(make_results("small-population", groups)))
     page = build_page(tmp_path, tmp_path / "page.md")
+    passed = "1 of 2 of ClipUp, λ = 80 (after 24.3 million interactions); 0 of 1 of NoClip, λ = 80."
+    assert f"Runs that passed 6000, the solving threshold: {passed}" in page
     assert "| best score | interactions to 6000 |" in page
     assert "| ClipUp, λ = 80 | 1 | compiled | 50 | 25.00 | 5900 | 6001 | 24.33 |" in page
     assert "| 842 | 842 | – |" in page
@@ -116,6 +119,7 @@ def test_bullet_s_curve_says_where_it_leads(
     run = run_result(1, scores[-1], interactions=40_000_000, seconds=64_000.0, workers=1, **way)
     (tmp_path / "humanoid-bullet.json").write_bytes(encode(make_results("humanoid-bullet", {"clipup": [run]})))
     page = build_page(tmp_path, tmp_path / "page.md")
+    assert ("Runs that passed 3500" in page) == (said is None)
     assert page.count("A straight line through the scores of the second half of seed 1, from 20.0 million") == bool(
         said
     )

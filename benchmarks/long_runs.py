@@ -2,11 +2,12 @@
 
     python benchmarks/long_runs.py [TEXT ...] [--jobs N] [--minutes N] [--work DIR] [--save-minutes N] [--commit]
 
-PLAN has the runs that are not made yet, in their order. With TEXT, only those whose experiment, group or name contains
-one of the texts. A run begins where its directory under results/unfinished ends, and goes to its end: all generations,
-or what its Stop says. End this at any time: everything is saved, and the same command goes on. `clipup reproduce NAME
---collect --out DIR --results results` makes the tables: every saved run is put in DIR, because it wants all runs of the
-result file. Then take the runs out of PLAN, and out of results/unfinished once their groups are done.
+PLAN has the runs of all groups that are not done, in their order. With TEXT, only those whose experiment, group or name
+contains one of the texts. A run begins where its directory under results/unfinished ends, and goes to its end: all
+generations, or what its Stop says. One that is there already is left as it is. End this at any time: everything is
+saved, and the same command goes on. `clipup reproduce NAME --collect --out DIR --results results` makes the tables:
+every saved run is put in DIR, because it wants all runs of the result file. Once a group is done, take its runs out of
+PLAN and out of results/unfinished.
 """
 
 from __future__ import annotations
@@ -52,11 +53,14 @@ class Stop:
         return len(scores) > 1 and min(scores[-2:]) >= self.score
 
 
+SOLVED = Stop(6000.0, 40_000_000)
 SIX_HOURS = Stop(math.inf, 150_000_000)
 """What Bullet's Humanoid makes in six hours of two processors, at 7,000 a second."""
 SCALED: dict[str, object] = {"population": 800, "population_max": 6400, "interactions": 120_000}
 """Bullet's Humanoid on this machine: the paper's numbers of candidates and T, divided by 12.5."""
 PLAN: tuple[tuple[str, str, Sequence[int], Stop | None, dict[str, object]], ...] = (
+    ("small-population", "clipup-small", (2, 3, 4, 5), SOLVED, {}),
+    ("small-population", "noclip-small", (1, 2, 3), SOLVED, {}),
     ("small-population", "clipup-small", (1,), None, {}),
     ("humanoid-bullet", "clipup", (1,), SIX_HOURS, SCALED),
     ("step-size", "clipup-fast", (1,), None, {}),

@@ -274,7 +274,7 @@ def _solved(results: Results, threshold: float | None) -> list[str]:
         places = sorted(place for run in group.runs if (place := run.interactions_to(threshold)) is not None)
         passed += len(places)
         after = f" (after {', '.join(f'{place / 1e6:.1f}' for place in places)} million interactions)" if places else ""
-        texts.append(f"{len(places)} of {len(group.runs)} of {group.label}{after}")
+        texts.append(f"{len(places)} of {len(group.runs)} with {group.label}{after}")
     return [f"Runs that passed {threshold:.0f}, the solving threshold: {'; '.join(texts)}.", ""] if passed else []
 
 

@@ -76,7 +76,7 @@ def test_every_run_says_what_it_took_to_the_threshold(make_results: MakeResults,
     groups = {"clipup-small": runs, "noclip-small": [run_result(1, 2298.0)]}
     (tmp_path / "small-population.json").write_bytes(encode(make_results("small-population", groups)))
     page = build_page(tmp_path, tmp_path / "page.md")
-    passed = "1 of 2 of ClipUp, λ = 80 (after 24.3 million interactions); 0 of 1 of NoClip, λ = 80."
+    passed = "1 of 2 with ClipUp, λ = 80 (after 24.3 million interactions); 0 of 1 with NoClip, λ = 80."
     assert f"Runs that passed 6000, the solving threshold: {passed}" in page
     assert "| best score | interactions to 6000 |" in page
     assert "| ClipUp, λ = 80 | 1 | compiled | 50 | 25.00 | 5900 | 6001 | 24.33 |" in page
